@@ -1,0 +1,26 @@
+"""kamino_jax: differentiable rigid multibody dynamics with closed loops and hard contact, in JAX."""
+
+from .builder import ModelBuilder as ModelBuilder
+from .config import CollisionConfig as CollisionConfig
+from .config import Config as Config
+from .config import ConstraintsConfig as ConstraintsConfig
+from .config import DynamicsConfig as DynamicsConfig
+from .config import MaterialsConfig as MaterialsConfig
+from .config import PADMMConfig as PADMMConfig
+from .measure import energy as energy
+from .model import Model as Model
+from .pytree import replace as replace
+from .rollout import rollout as rollout
+from .start import initial_state as initial_state
+from .start import zero_control as zero_control
+from .state import Contacts as Contacts
+from .state import Control as Control
+from .state import Info as Info
+from .state import State as State
+from .status import Status as Status
+from .status import raise_if_failed as raise_if_failed
+from .step import collide as collide
+from .step import joint_state as joint_state
+from .step import step as step
+
+__version__ = "0.1.0"

@@ -1,0 +1,64 @@
+"""Which shapes may touch: candidate pairs, sorted by collider."""
+
+import itertools
+
+import numpy as np
+
+from ..collision.kinds import SHAPES, SLOTS
+from .records import Joint, Shape
+from .validate import refuse
+
+
+def candidate_pairs(shapes: list[Shape], joints: list[Joint], frozen: list[bool], ignored: set[tuple[int, int]]):
+    """Geom pairs in collider order.
+
+    Two shapes may touch if both collide, their groups agree, they stand on different bodies (the world counts as one) that are not
+    both immovable and that no joint connects (to the world: no fixed joint), and if the pair is not ignored.
+
+    Args:
+        frozen: immovable flag of each body.
+        ignored: pairs (smaller, larger) of shape indices.
+    Returns:
+        kinds: ((collider, count), ...); pairs: (n, 2) int32; flip: (n,) bool, whether the second shape stands on the world.
+    """
+    joined = {frozenset((j.parent, j.child)) for j in joints if j.parent != -1 or j.kind == "fixed"}
+    found: dict[str, list] = {}
+    for (i, a), (j, b) in itertools.combinations(enumerate(shapes), 2):
+        if (i, j) not in ignored and frozenset((a.body, b.body)) not in joined and _may_touch(a, b, frozen):
+            first, second = (i, j) if SHAPES.index(a.kind) <= SHAPES.index(b.kind) else (j, i)
+            found.setdefault(_collider(shapes[first], shapes[second]), []).append((first, second))
+    kinds = tuple((name, len(found[name])) for name in SLOTS if name in found)
+    pairs = np.array([p for name, _ in kinds for p in found[name]], np.int32).reshape(-1, 2)
+    return kinds, pairs, np.array([shapes[second].body == -1 for _, second in pairs], bool)
+
+
+def _may_touch(a, b, frozen):
+    if a.body == b.body or not (a.collides and b.collides):
+        return False
+    if -1 not in (a.body, b.body) and frozen[a.body] and frozen[b.body]:
+        return False
+    return _groups_agree(a.group, b.group)
+
+
+def _groups_agree(a, b):
+    """Positive groups meet themselves, negative ones everything but themselves, 0 nothing."""
+    if a == 0 or b == 0:
+        return False
+    return a == b if a > 0 and b > 0 else a != b
+
+
+def _collider(a, b):
+    name = f"{a.kind}_{b.kind}"
+    if name not in SLOTS:
+        known = ", ".join(SLOTS)
+        refuse(
+            a.label,
+            f"a {a.kind} cannot collide with the {b.kind} {b.name!r}; ignore_collisions({a.name!r}, {b.name!r}), set collides=False on one "
+            f"of them, or use other shapes (there are {known})",
+        )
+    return name
+
+
+def slots(kinds) -> int:
+    """Contact slots of all pairs."""
+    return sum(SLOTS[name] * count for name, count in kinds)

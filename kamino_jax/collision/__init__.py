@@ -1,0 +1,4 @@
+"""Contact detection: pair functions for every supported pair of shapes, and `collide` for a world."""
+
+from .detect import collide as collide
+from .frames import contact_frame as contact_frame

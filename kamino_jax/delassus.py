@@ -1,0 +1,51 @@
+"""The Delassus operator D = J M⁻¹ Jᵀ + E: apparent inverse inertia of the constraint rows [1/kg, 1/(kg m²)].
+
+Stored as half of it: B = P J S with M⁻¹ = S Sᵀ, so that P D P = B Bᵀ + P² E is symmetric by construction, for any positive row scaling P. It is
+never differentiated; derivatives go through J and M⁻¹ themselves.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from . import spatial
+from .problem import Problem
+from .pytree import pytree, replace
+
+
+@pytree
+class Delassus:
+    """P D P in factored form."""
+
+    B: Array  # (nd, 2, 6) blocks of P J S
+    body: Array  # (nd, 2)
+    E: Array  # (nd,) P² E
+    bodies: Array  # (nb + 1,) bodies' indices, the world last
+
+    def diagonal(self) -> Array:
+        """Diagonal (nd,)."""
+        return jnp.sum(self.B * self.B, axis=(1, 2)) + self.E
+
+    def mv(self, x: Array) -> Array:
+        """Product with x (nd,), matrix-free."""
+        momenta = jnp.zeros((self.bodies.shape[0], 6), x.dtype).at[self.body].add(self.B * x[:, None, None])
+        return jnp.sum(self.B * momenta[self.body], axis=(1, 2)) + self.E * x
+
+    def dense_rows(self) -> Array:
+        """B as a matrix, (nd, 6 nb)."""
+        at = self.body[:, :, None] == self.bodies[None, None, :-1]  # (nd, 2, nb)
+        blocks = jnp.where(at[..., None], self.B[:, :, None, :], 0)
+        return jnp.sum(blocks, axis=1).reshape(self.B.shape[0], 6 * (self.bodies.shape[0] - 1))
+
+    def scaled(self, P: Array) -> "Delassus":
+        """The operator with rows and columns multiplied by P (nd,)."""
+        return replace(self, B=self.B * P[:, None, None], E=self.E * P * P)
+
+
+def delassus(problem: Problem) -> Delassus:
+    """D of a problem, unscaled."""
+    G = jax.vmap(spatial.cholesky3)(problem.inv_I)[problem.body]  # (nd, 2, 3, 3)
+    linear = problem.J[..., :3] * jnp.sqrt(problem.inv_m)[problem.body][..., None]
+    angular = jnp.sum(problem.J[..., 3:, None] * G, axis=-2)
+    bodies = jnp.arange(problem.inv_m.shape[0], dtype=jnp.int32)
+    return Delassus(jnp.concatenate([linear, angular], axis=-1), problem.body, problem.E, bodies)

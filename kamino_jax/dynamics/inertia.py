@@ -1,0 +1,41 @@
+"""World-frame inertia, gyroscopic impulse and the free twist u_f = u + h M⁻¹ (gravity, gyroscopic, external, explicit actuation)."""
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from .. import spatial
+from ..model import Bodies
+
+
+def world_inertia(I: Array, R: Array) -> Array:
+    """R I Rᵀ, symmetrised, for all bodies (nb, 3, 3)."""
+    turned = R @ I @ jnp.swapaxes(R, 1, 2)
+    return 0.5 * (turned + jnp.swapaxes(turned, 1, 2))
+
+
+def gyroscopic_change(L: Array, w: Array, h: Array) -> Array:
+    """Change of one body's angular momentum L in the step h, (3,) [N m s].
+
+    L turns by -h ω × L and keeps its length: (L - h ω × L) |L| / |L - h ω × L| - L.
+    Source: Newton `SolverKamino` (norm-preserving explicit Euler).
+    """
+    turned = L - h * spatial.cross(w, L)
+    length = spatial.norm(turned)
+    scale = jnp.where(length > 0, spatial.norm(L) / jnp.where(length > 0, length, 1), 1)
+    return scale * turned - L
+
+
+def free_twist(bodies: Bodies, I: Array, inv_I: Array, u: Array, w: Array, gravity: Array, h: Array) -> Array:
+    """Twists (nb, 6) [m/s, rad/s] after h if no constraint impulse acted; immovable bodies keep theirs.
+
+    Args:
+        I, inv_I: world-frame inertia and its inverse, (nb, 3, 3).
+        u: twists (nb, 6). w: wrenches about the centres of mass (nb, 6) [N, N m].
+    """
+    momentum = jnp.sum(I * u[:, None, 3:], axis=-1)
+    gyro = jax.vmap(gyroscopic_change, in_axes=(0, 0, None))(momentum, u[:, 3:], h)
+    movable = (bodies.inv_mass > 0)[:, None]
+    dv = h * (bodies.inv_mass[:, None] * w[:, :3] + jnp.where(movable, gravity, 0))
+    dw = jnp.sum(inv_I * (h * w[:, 3:] + gyro)[:, None, :], axis=-1)
+    return u + jnp.concatenate([dv, dw], axis=1)

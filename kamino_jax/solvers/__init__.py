@@ -1,0 +1,1 @@
+"""Solvers of the `Problem`. They know neither model nor geometry."""

@@ -1,0 +1,100 @@
+"""One time step of one world: collide, assemble, solve, integrate."""
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from . import integrators, warmstart
+from .collision import collide as _collide
+from .config import Config
+from .dynamics.assemble import assemble
+from .joints.kinematics import coordinates, dof_rates, joint_kinematics
+from .model import Model
+from .problem import twist_after
+from .measure import step_metrics
+from .pytree import replace
+from .checks import checked
+from .solvers import padmm
+from .start import zero_control
+from .state import Contacts, Control, Info, State
+from .status import Status, result_code
+
+
+def collide(model: Model, state: State, config: Config = Config()) -> Contacts:
+    """Contact slots of one world at its current pose."""
+    return _collide(model, state.q, config)
+
+
+def joint_state(model: Model, state: State, config: Config = Config()) -> tuple[Array, Array]:
+    """Joint coordinates (nq,) [m, rad, -] and rates (nv,) [m/s, rad/s] of the body poses and twists.
+
+    Angles are chosen nearest `state.joint_q`. Ball and free joints: quaternion x y z w, and angular velocity in the base joint frame.
+    """
+    kinematics = joint_kinematics(model, state.q, state.u, state.joint_q, config.rotation_correction)
+    return coordinates(model.topology, kinematics), dof_rates(model.topology, kinematics)
+
+
+def step(
+    model: Model,
+    state: State,
+    control: Control | None = None,
+    *,
+    dt: float | Array,
+    config: Config = Config(),
+    contacts: Contacts | None = None,
+) -> tuple[State, Info]:
+    """Advance one world by dt: u⁺ = u + M⁻¹ (h w + Jᵀ λ) with the impulses λ of all constraints, then poses.
+
+    Args:
+        model: one world (`jax.vmap` for many).
+        state: poses and twists of the centres of mass.
+        control: inputs; None: no efforts, the model's own drive targets.
+        dt: time step [s], a traced number: changing it does not recompile.
+        config: settings, static.
+        contacts: contact slots from outside, instead of the model's own detection. As many slots as `model.layout.rows.nc`.
+
+    Returns:
+        The new state, and `Info`: status, contacts, impulses, and what the configuration asks for.
+
+    Raises:
+        ValueError: arrays of a shape that the model does not have.
+    """
+    control = zero_control(model) if control is None else control
+    state, control, contacts = checked(model, state, control, contacts)
+    h = jnp.asarray(dt, model.dtype)
+    q = integrators.evaluation_pose(model.bodies, state.q, state.u, h, config.integrator)
+    if contacts is None:
+        with jax.named_scope("collide"):
+            contacts = _collide(model, q, config)
+    elif config.dynamics.cull_speculative_contacts:
+        contacts = replace(contacts, active=contacts.active & (contacts.distance <= 0))
+    with jax.named_scope("assemble"):
+        kinematics = joint_kinematics(model, q, state.u, state.joint_q, config.rotation_correction)
+        problem, touching = assemble(model, q, state.u, control, kinematics, contacts, dt=h, config=config)
+    with jax.named_scope("solve"):
+        guess = warmstart.guess(problem, contacts, touching, state.reactions, h, config.padmm)
+        lam, v_plus, iterate, history = padmm.solve(problem, guess, config)
+    with jax.named_scope("integrate"):
+        u = _damped(twist_after(problem, lam)[:-1], config.angular_velocity_damping * h)
+        q_next = integrators.advance_pose(model.bodies, q, u, h, config.integrator)
+        ended = joint_kinematics(model, q_next, u, coordinates(model.topology, kinematics), config.rotation_correction)
+    reactions = warmstart.remember(problem, contacts, touching, lam, v_plus, h)
+    new = State(q_next, u, coordinates(model.topology, ended), reactions)
+    metrics = step_metrics(model, problem, contacts, ended, lam, v_plus) if config.compute_solution_metrics else None
+    return new, Info(_status(iterate, contacts, new), contacts, lam, v_plus, metrics, history)
+
+
+def _damped(u: Array, share: Array) -> Array:
+    """Twists with the angular part reduced by a share."""
+    return u * jnp.concatenate([jnp.ones(3, u.dtype), jnp.full(3, 1, u.dtype) - share])
+
+
+def _status(it: padmm.Iterate, contacts: Contacts, new: State) -> Status:
+    finite = jnp.isfinite(it.r_p + it.r_d + it.r_c) & jnp.all(jnp.isfinite(new.q)) & jnp.all(jnp.isfinite(new.u))
+    converged = it.converged & finite
+    found, slots = contacts.found, contacts.active.shape[0]
+    kept = jnp.sum(contacts.active, dtype=jnp.int32)
+    dropped = jnp.maximum(found - slots, 0)
+    return Status(
+        result_code(converged, finite), converged, it.k, it.r_p, it.r_d, it.r_c, found, kept, dropped, backend=it.stats
+    )
