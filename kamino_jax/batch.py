@@ -42,7 +42,14 @@ def stack(trees: Sequence[T]) -> T:
         if shapes[0] != shapes[1]:
             a, b = next(pair for pair in zip(*shapes, strict=True) if pair[0] != pair[1])
             _refuse(i, f"an array of shape {a} against {b}")
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+    return jax.tree.map(_stack_leaves, *trees)
+
+
+def _stack_leaves(*leaves):
+    """On the host unless traced: a device stack of thousands of worlds takes minutes to compile."""
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+        return jnp.stack(leaves)
+    return jnp.asarray(np.stack([np.asarray(leaf) for leaf in leaves]))
 
 
 def _refuse(i, difference):
@@ -114,7 +121,7 @@ def pad_to(model: Model, layout: Layout) -> Model:
     if layout == model.layout:
         return model
     _check_room(model.layout, layout)
-    return replace(
+    padded = replace(
         model,
         layout=layout,
         topology=_pad_topology(model.topology, model.layout, layout),
@@ -123,6 +130,7 @@ def pad_to(model: Model, layout: Layout) -> Model:
         geoms=_pad_geoms(model.geoms, layout.ng),
         start=_pad_start(model.start, layout),
     )
+    return jax.tree.map(jnp.asarray, padded)
 
 
 def _check_room(small, large):
@@ -139,10 +147,10 @@ def _check_room(small, large):
 
 
 def _extend(array, length, value=0):
-    """`array` with its first axis filled up to `length` by `value` (broadcast to one entry)."""
-    array = jnp.asarray(array)
+    """`array` with its first axis filled up to `length` by `value` (broadcast to one entry), on the host."""
+    array = np.asarray(array)
     extra = np.broadcast_to(np.asarray(value, array.dtype), (length - array.shape[0], *array.shape[1:]))
-    return jnp.concatenate([array, extra])
+    return np.concatenate([array, extra])
 
 
 def _pad_bodies(bodies: Bodies, nb) -> Bodies:
@@ -154,7 +162,8 @@ def _pad_joints(joints: Joints, layout) -> Joints:
     fields = _fields(joints)
     poses = {name: _extend(fields.pop(name), layout.nj, _pose()) for name in ("X_B", "X_F")}
     handedness = _extend(fields.pop("handedness"), layout.nj, 1)
-    return Joints(**poses, handedness=handedness, **{name: _extend(value, layout.nv, IDLE_DOF.get(name, 0)) for name, value in fields.items()})
+    dofs = {name: _extend(value, layout.nv, IDLE_DOF.get(name, 0)) for name, value in fields.items()}
+    return Joints(**poses, handedness=handedness, **dofs)
 
 
 def _pad_geoms(geoms: Geoms, ng) -> Geoms:
@@ -163,7 +172,7 @@ def _pad_geoms(geoms: Geoms, ng) -> Geoms:
     fields["X"] = _extend(geoms.X, ng, _pose())
     extra = ng - geoms.X.shape[0]
     if extra:
-        fields["X"] = fields["X"].at[-1, 2].set(PAD_DISTANCE)
+        fields["X"][-1, 2] = PAD_DISTANCE
     return Geoms(**{name: value if name in ("X", "size") else _extend(value, ng) for name, value in fields.items()})
 
 
@@ -191,7 +200,7 @@ def _pad_topology(topology: Topology, small: Layout, large: Layout) -> Topology:
         **_pad_rows(topology, small.rows, large.rows, 6 * last),
         dof=_extend(topology.dof, large.nv, 6 * last),
         coordinate=_extend(topology.coordinate, large.nq, 10 * last),
-        entry=_extend(jnp.where(topology.entry == small.nq, large.nq, topology.entry), large.nj, large.nq),
+        entry=_extend(np.where(np.asarray(topology.entry) == small.nq, np.int32(large.nq), topology.entry), large.nj, large.nq),
         mode=_extend(topology.mode, large.nv),
         path=_extend(topology.path, large.nv, PATH_WRENCH),
         geom_body=_extend(topology.geom_body, large.ng, own),
@@ -204,7 +213,7 @@ def _pad_rows(topology, small, large, idle_row):
     fill = {"row": idle_row, "row_dof": 0, "row_on": False}
     starts = np.cumsum([0, *(getattr(small, name) for name in JOINT_FAMILIES)])
     return {
-        name: jnp.concatenate(
+        name: np.concatenate(
             [
                 _extend(getattr(topology, name)[start : start + getattr(small, family)], getattr(large, family), value)
                 for family, start in zip(JOINT_FAMILIES, starts[:-1], strict=True)
@@ -227,4 +236,4 @@ def _pad_pairs(topology, small, large):
         for name, value in fill.items():
             padded[name].append(_extend(getattr(topology, name)[start:stop], count, value))
         start = stop
-    return {name: jnp.concatenate(parts) for name, parts in padded.items()}
+    return {name: np.concatenate(parts) for name, parts in padded.items()}

@@ -10,7 +10,7 @@ from jax import Array
 
 from . import spatial
 from .problem import Problem
-from .pytree import pytree, replace
+from .pytree import once, pytree, replace
 
 
 @pytree
@@ -44,8 +44,8 @@ class Delassus:
 
 def delassus(problem: Problem) -> Delassus:
     """D of a problem, unscaled."""
-    G = jax.vmap(spatial.cholesky3)(problem.inv_I)[problem.body]  # (nd, 2, 3, 3)
+    G = once(jax.vmap(spatial.cholesky3)(problem.inv_I))[problem.body]  # (nd, 2, 3, 3)
     linear = problem.J[..., :3] * jnp.sqrt(problem.inv_m)[problem.body][..., None]
     angular = jnp.sum(problem.J[..., 3:, None] * G, axis=-2)
     bodies = jnp.arange(problem.inv_m.shape[0], dtype=jnp.int32)
-    return Delassus(jnp.concatenate([linear, angular], axis=-1), problem.body, problem.E, bodies)
+    return once(Delassus(jnp.concatenate([linear, angular], axis=-1), problem.body, problem.E, bodies))

@@ -23,3 +23,13 @@ def pytree(cls: type[T]) -> type[T]:
 
 
 replace = dataclasses.replace
+
+
+def once(tree: T) -> T:
+    """The same values, computed once.
+
+    XLA on the CPU inlines an intermediate result into every operation that reads it, again and again along a chain: compile time
+    and work multiply. This stops it where a stage of the computation ends (five chained quaternion products: 3.1 s to compile without,
+    0.3 s with, and faster to run). Transparent to derivatives and `vmap`.
+    """
+    return jax.lax.optimization_barrier(tree)

@@ -12,7 +12,7 @@ from .joints.kinematics import coordinates, dof_rates, joint_kinematics
 from .model import Model
 from .problem import twist_after
 from .measure import step_metrics
-from .pytree import replace
+from .pytree import once, replace
 from .checks import checked
 from .solvers import padmm
 from .start import zero_control
@@ -65,18 +65,18 @@ def step(
     q = integrators.evaluation_pose(model.bodies, state.q, state.u, h, config.integrator)
     if contacts is None:
         with jax.named_scope("collide"):
-            contacts = _collide(model, q, config)
+            contacts = once(_collide(model, q, config))
     elif config.dynamics.cull_speculative_contacts:
         contacts = replace(contacts, active=contacts.active & (contacts.distance <= 0))
     with jax.named_scope("assemble"):
         kinematics = joint_kinematics(model, q, state.u, state.joint_q, config.rotation_correction)
         problem, touching = assemble(model, q, state.u, control, kinematics, contacts, dt=h, config=config)
     with jax.named_scope("solve"):
-        guess = warmstart.guess(problem, contacts, touching, state.reactions, h, config.padmm)
+        guess = once(warmstart.guess(problem, contacts, touching, state.reactions, h, config.padmm))
         lam, v_plus, iterate, history = padmm.solve(problem, guess, config)
     with jax.named_scope("integrate"):
-        u = _damped(twist_after(problem, lam)[:-1], config.angular_velocity_damping * h)
-        q_next = integrators.advance_pose(model.bodies, q, u, h, config.integrator)
+        u = once(_damped(twist_after(problem, lam)[:-1], config.angular_velocity_damping * h))
+        q_next = once(integrators.advance_pose(model.bodies, q, u, h, config.integrator))
         ended = joint_kinematics(model, q_next, u, coordinates(model.topology, kinematics), config.rotation_correction)
     reactions = warmstart.remember(problem, contacts, touching, lam, v_plus, h)
     new = State(q_next, u, coordinates(model.topology, ended), reactions)

@@ -47,11 +47,14 @@ class ModelBuilder(ShapeMethods, JointMethods):
         """Add a rigid body and return its name ("body_0", ... if none is given).
 
         Args:
+            name: what joints, shapes and messages call it.
             mass: [kg]. Without mass and inertia, both come from the body's shapes; without those either, the body never moves.
             inertia: [kg m²] about the centre of mass in body axes, three moments or a 3 x 3 matrix.
             com: centre of mass in the body frame [m].
-            position, rotation: pose of the body frame at the start.
-            velocity, angular_velocity: of the centre of mass, world axes [m/s, rad/s].
+            position: origin of the body frame at the start [m].
+            rotation: of the body frame at the start, quaternion x y z w.
+            velocity: of the centre of mass, world axes [m/s].
+            angular_velocity: world axes [rad/s].
             kinematic: nothing moves the body; its velocity still drags what it touches.
 
         Raises:
@@ -65,11 +68,12 @@ class ModelBuilder(ShapeMethods, JointMethods):
         return name
 
     def ignore_collisions(self, a: str | None, b: str | None) -> None:
-        """Never let `a` touch `b`. Each is the name of a shape or of a body (all its shapes, also later ones); None is the world's shapes."""
+        """Never let `a` touch `b`: each names a shape or a body (all its shapes, also later ones); None is the world's shapes."""
         for name in (a, b):
             known = [x.name for x in (*self._shapes, *self._bodies)]
             if name is not None and name not in known:
-                refuse("ignore_collisions", f"there is no shape or body {name!r}; there are {', '.join(known) or 'none'} (None is the world)")
+                listed = ", ".join(known) or "none"
+                refuse("ignore_collisions", f"there is no shape or body {name!r}; there are {listed} (None is the world)")
         self._ignored.append((a, b))
 
     def finalize(self, dtype=None, max_contacts: int | None = None) -> Model:

@@ -44,7 +44,7 @@ def mass_properties(body: Body, shapes: list[Shape]) -> MassProperties:
             "leave out the body's mass and inertia, or the shape's density and mass",
         )
     if body.com is not None:
-        refuse(body.label, "com is given, but the mass comes from the shapes and so does their com; leave com out, or give mass and inertia")
+        refuse(body.label, "com is given, but mass and com come from the shapes; leave com out, or give mass and inertia too")
     return combine(solid(s.kind, s.size, s.pose, density=s.density, mass=s.mass) for s in massive)
 
 

@@ -64,5 +64,6 @@ def start_coordinates(owner: str, kind: str, given, measured: np.ndarray) -> np.
     if kind in ("spherical", "free") and array[-4:] @ measured[-4:] < 0:
         error[-4:] = array[-4:] + measured[-4:]
     if not kind.startswith("gimbal") and np.abs(error).max(initial=0) > COORDINATE_TOLERANCE:
-        refuse(owner, f"coordinates are {array.tolist()}, but the poses of its bodies say {measured.tolist()}; they may only differ by full turns")
+        told, seen = array.tolist(), measured.tolist()
+        refuse(owner, f"coordinates are {told}, but the poses of its bodies say {seen}; they may only differ by full turns")
     return array

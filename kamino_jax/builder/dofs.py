@@ -48,9 +48,10 @@ def parse_dofs(owner: str, kind: str, given: DofOptions) -> tuple[dict[str, np.n
 
 
 def _refuse_on_free(owner, given):
+    idle = {"effort_max": np.inf, "limits": None, "drive": None}
     for name, value in given.items():
-        idle = value is None or (name == "effort_max" and np.all(np.isinf(value))) or (name != "effort_max" and np.all(np.equal(value, 0)))
-        if not idle:
+        nothing = idle.get(name, 0.0)
+        if value is not None and (nothing is None or np.any(np.not_equal(value, nothing))):
             refuse(owner, f"a free joint takes no {name}; leave it out, and push the body with Control.tau or Control.w_ext")
 
 
@@ -96,4 +97,4 @@ def _check_gains(owner, mode, dofs):
         if code == DRIVE_VELOCITY and kd == 0:
             refuse(owner, "drive 'velocity' has no gain; give kd, e.g. kd=1.0")
         if code in (DRIVE_NONE, DRIVE_EFFORT) and (kp or kd):
-            refuse(owner, f"has gains (kp {kp:g}, kd {kd:g}) but drive {names[code]!r} ignores them; give drive='position' or leave them out")
+            refuse(owner, f"drive {names[code]!r} ignores the gains kp {kp:g}, kd {kd:g}; give drive='position' or leave them out")

@@ -156,7 +156,7 @@ def _geoms(shapes):
 
 
 def _start(parts, masses):
-    centres = [np.concatenate([b.pose[:3] + rigid.rotate(b.pose[3:], m.com), b.pose[3:]]) for b, m in zip(parts.bodies, masses, strict=True)]
+    centres = [rigid.compose(b.pose, np.array([*m.com, *rigid.IDENTITY])) for b, m in zip(parts.bodies, masses, strict=True)]
     return Start(
         q=_stack(centres, 7),
         u=_stack((b.twist for b in parts.bodies), 6),

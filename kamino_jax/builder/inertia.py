@@ -76,6 +76,8 @@ def solid(kind: str, size: np.ndarray, pose: np.ndarray, *, density: float = 0.0
         kind: "sphere", "box", "ellipsoid", "cylinder", "capsule" or "cone".
         size: (3,) [m] as in `Geoms.size`; cones: radius and half height, base at local z = -half height.
         pose: (7,) of the shape in the body frame.
+        density: [kg/m³].
+        mass: [kg], instead of the density.
     """
     volume, height, principal = SOLIDS[kind](size)
     total = density * volume if mass is None else mass

@@ -67,8 +67,11 @@ def _frames(owner, kind, A, poses, given):
     if not local and kind != "free":
         refuse(owner, "is not placed; give at=(x, y, z) in the world, or parent_position and child_position in the bodies")
     axes = np.concatenate([np.zeros(3), rigid.from_matrix(A)])
-    ends = [pose(owner, f"{end}_", given.get(f"{end}_position", (0, 0, 0)), given.get(f"{end}_rotation", rigid.IDENTITY)) for end in ("parent", "child")]
-    return [rigid.compose(end, axes) for end in ends]
+    frames = []
+    for end in ("parent", "child"):
+        position, turn = given.get(f"{end}_position", (0, 0, 0)), given.get(f"{end}_rotation", rigid.IDENTITY)
+        frames.append(rigid.compose(pose(owner, f"{end}_", position, turn), axes))
+    return frames
 
 
 class JointMethods:

@@ -16,8 +16,11 @@ def candidate_pairs(shapes: list[Shape], joints: list[Joint], frozen: list[bool]
     both immovable and that no joint connects (to the world: no fixed joint), and if the pair is not ignored.
 
     Args:
+        shapes: all shapes.
+        joints: all joints.
         frozen: immovable flag of each body.
         ignored: pairs (smaller, larger) of shape indices.
+
     Returns:
         kinds: ((collider, count), ...); pairs: (n, 2) int32; flip: (n,) bool, whether the second shape stands on the world.
     """

@@ -80,8 +80,8 @@ def plane_cylinder(plane: Shape, cylinder: Shape):
     tripod = jnp.stack([down, first, -0.5 * first - second, -0.5 * first + second])
     rolling = jnp.stack([down, down, side, -side])
     standing = lax.stop_gradient(cos) >= FLAT_CYLINDER
-    ends = half * jnp.where(standing, 1, jnp.array([1, -1, 1, 1]))
+    ends = half * jnp.where(standing | (jnp.arange(4) != 1), 1, -1)
     offset = ends[:, None] * axis + radius * jnp.where(standing, tripod, rolling)
     distance, n, midpoint = _below(plane, cylinder.p + offset)
     apart = lax.stop_gradient(norm(offset - offset[0])) > DISTINCT * jnp.maximum(radius, half)
-    return jnp.where(apart.at[0].set(True), distance, FAR), n, midpoint
+    return jnp.where(apart | (jnp.arange(4) == 0), distance, FAR), n, midpoint

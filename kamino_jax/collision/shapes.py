@@ -65,12 +65,3 @@ def unit_x(v: Array) -> Array:
     """World x axis (3,), in the precision of v."""
     return jnp.array([1, 0, 0], v.dtype)
 
-
-def cycle(x: Array, k: Array) -> Array:
-    """Cyclic shift of the first axis (length 3) that puts entry k last."""
-    return jnp.where(k == 0, jnp.roll(x, -1, 0), jnp.where(k == 1, jnp.roll(x, -2, 0), x))
-
-
-def cycle_back(x: Array, k: Array) -> Array:
-    """Inverse of `cycle`."""
-    return jnp.where(k == 0, jnp.roll(x, 1, 0), jnp.where(k == 1, jnp.roll(x, 2, 0), x))

@@ -10,7 +10,7 @@ from ..joints.kinematics import Kinematics, with_world
 from ..joints.limits import limit_rows
 from ..model import Model
 from ..problem import Problem
-from ..pytree import pytree, replace
+from ..pytree import once, pytree, replace
 from ..recovery import hard_rate
 from ..state import Contacts, Control
 from .contact_rows import ContactRows, contact_rows
@@ -86,8 +86,8 @@ def assemble(
         contacts: contact slots at q.
         dt: time step [s].
     """
-    R = spatial.quat_matrix(q[:, 3:])
-    I, inv_I = world_inertia(model.bodies.inertia, R), world_inertia(model.bodies.inv_inertia, R)
+    R = once(spatial.quat_matrix(q[:, 3:]))
+    I, inv_I = once((world_inertia(model.bodies.inertia, R), world_inertia(model.bodies.inv_inertia, R)))
     w = control.w_ext + effort_wrenches(model, kinematics, control.tau)
     u_f = free_twist(model.bodies, I, inv_I, u, w, model.gravity, dt)
     joints = joint_rows(model, kinematics, control, dt, config)
@@ -106,4 +106,4 @@ def assemble(
         mu=contacts.mu,
         **_with_contacts(_switch_off(joints), touching, contacts.active),
     )
-    return problem, touching
+    return once((problem, touching))

@@ -15,7 +15,7 @@ from jax import Array
 from .. import spatial
 from ..collision.frames import contact_frame
 from ..config import ConstraintsConfig
-from ..pytree import pytree
+from ..pytree import once, pytree
 from ..recovery import compliant_rate, hard_rate
 from ..state import Contacts
 
@@ -52,7 +52,7 @@ def normal_bias(contacts: Contacts, h: Array, config: ConstraintsConfig, f: floa
 
 def contact_rows(contacts: Contacts, r: Array, h: Array, config: ConstraintsConfig, f: float) -> ContactRows:
     """Rows of all slots; r: centres of mass (nb + 1, 3) with the world last."""
-    frame = jax.vmap(contact_frame)(contacts.normal)
+    frame = once(jax.vmap(contact_frame)(contacts.normal))
     body = jnp.stack([contacts.body_a, contacts.body_b], axis=1)
     body = jnp.where(body < 0, r.shape[0] - 1, body)
     rows_A = jax.vmap(_point_rows)(frame, contacts.point_a - r[body[:, 0]])

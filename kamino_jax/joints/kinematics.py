@@ -16,7 +16,7 @@ from jax import Array
 
 from .. import spatial
 from ..model import Bodies, Joints, Model, Topology
-from ..pytree import pytree
+from ..pytree import once, pytree
 from .kinds import KINDS
 
 TWO_PI = 2 * jnp.pi
@@ -50,10 +50,10 @@ def frames(X_B: Array, X_F: Array, com_B: Array, com_F: Array, q_B: Array, q_F: 
     """Joint frames of one joint from its two CoM poses."""
     p = q_B[:3] + spatial.quat_rotate(q_B[3:], X_B[:3] - com_B)
     anchor = q_F[:3] + spatial.quat_rotate(q_F[3:], X_F[:3] - com_F)
-    base, follower = spatial.quat_multiply(q_B[3:], X_B[3:]), spatial.quat_multiply(q_F[3:], X_F[3:])
-    Q = spatial.quat_matrix(base)
-    rho = spatial.quat_multiply(spatial.quat_conjugate(base), follower)
-    return Frames(t=(anchor - p) @ Q, rho=rho, R=spatial.quat_matrix(rho), Q=Q, p=p, r_B=q_B[:3], r_F=q_F[:3])
+    base, follower = once((spatial.quat_multiply(q_B[3:], X_B[3:]), spatial.quat_multiply(q_F[3:], X_F[3:])))
+    Q, rho = once((spatial.quat_matrix(base), spatial.quat_multiply(spatial.quat_conjugate(base), follower)))
+    t = jnp.sum((anchor - p)[:, None] * Q, axis=0)
+    return once(Frames(t=t, rho=rho, R=spatial.quat_matrix(rho), Q=Q, p=p, r_B=q_B[:3], r_F=q_F[:3]))
 
 
 def _pick(layout_kinds, kind, default, table):
@@ -239,11 +239,12 @@ def joint_kinematics(model: Model, q: Array, u: Array, reference: Array, correct
     u = with_world(u, jnp.zeros(6))
 
     def one(kind, x, handedness, ref, u_B, u_F):
-        c = angles(present, kind, x, handedness, ref[3:6], correction)
-        T = angular_basis(present, kind, x, c, handedness)
+        c = once(angles(present, kind, x, handedness, ref[3:6], correction))
+        T = once(angular_basis(present, kind, x, c, handedness))
         residual = jnp.concatenate([x.t, angular_residual(present, kind, x)])
         rho = nearest_sign(x.rho, ref[6:])
-        return Kinematics(residual, jnp.concatenate([x.t, c]), rho, relative_rates(x, T, u_B, u_F), jacobian(present, kind, x, T))
+        rates, J = relative_rates(x, T, u_B, u_F), jacobian(present, kind, x, T)
+        return once(Kinematics(residual, jnp.concatenate([x.t, c]), rho, rates, J))
 
     near = entries(top, reference)
     return jax.vmap(one)(top.kind, x, model.joints.handedness, near, u[top.base], u[top.follower])

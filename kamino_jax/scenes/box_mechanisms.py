@@ -71,8 +71,8 @@ def boxes_fourbar(
 ) -> Scene:
     """Four thin boxes of 1 kg in a square of 0.1 m, hinged about y, standing on the ground.
 
-    Joints 1 and 3 carry motors (with `implicit`, joint 1 is position-driven); `limits` stop all four at +-45 degrees; `fixed` welds the lowest
-    link to the world.
+    Joints 1 and 3 carry motors (with `implicit`, joint 1 is position-driven); `limits` stop all four at +-45 degrees; `fixed` welds
+    the lowest link to the world.
     """
     long, thin, side, top = 0.05, 0.005, 0.056, 0.112  # [m] half length, half width, joint circle, height of the upper link
     builder = ModelBuilder()

@@ -9,7 +9,7 @@ from .parts import Scene, add_rod, point, ready
 
 
 def pendulum_chain(n: int = 5, *, length: float = 0.2, angle: float = 0.0, dtype=None) -> Scene:
-    """n rods of 1 kg/m in a straight line from the origin, hinged about y; the line rises from +x by `angle` [rad]."""
+    """A number n of rods of 1 kg/m in a straight line from the origin, hinged about y; the line rises from +x by `angle` [rad]."""
     builder = ModelBuilder()
     along = length * np.array([math.cos(angle), 0.0, math.sin(angle)])
     parent = None

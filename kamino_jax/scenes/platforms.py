@@ -10,7 +10,7 @@ from .parts import Scene, add_rod, point, ready
 
 
 def stewart_platform(*, height: float = 0.8, kp: float = 2e4, kd: float = 400.0, dtype=None) -> Scene:
-    """A hexapod: a disc of 10 kg on six legs, each a universal joint on the world, a driven slider and a ball joint; six degrees of freedom.
+    """A hexapod with six degrees of freedom: a disc of 10 kg on six legs, each a universal joint, a driven slider and a ball joint.
 
     The sliders hold the length of the start; `Control.q_ref` moves the platform.
     """
@@ -44,20 +44,22 @@ def _add_leg(builder, i, foot, head, drive):
 def hoberman(n: int = 6, *, radius: float = 0.5, opening: float = 0.35, fixed: bool = True, dtype=None) -> Scene:
     """A Hoberman ring: n scissor pairs of angulated bars in a closed ring in the x-z plane, hinged about y, that opens as one.
 
-    Each bar has its pivot on the ray of its sector and its ends on the rays half a sector away. Such a bar moves along three lines through the
-    centre if its three points lie on one circle through the centre; all bars share the circle's diameter, so the whole ring has one degree
-    of freedom, though counting rows says it has none.
+    Each bar has its pivot on the ray of its sector and its ends on the rays half a sector away. Its three points can move along these
+    rays if they lie on one circle through the ring's centre; all bars share the circle's diameter, so the whole ring has one degree of
+    freedom, though counting rows says it has none.
 
     Args:
         n: scissor pairs, at least 3.
         radius: diameter of that circle [m], the reach of the open ring.
-        opening: how far the ring is folded [rad], 0 < opening < pi/2 - pi/n; the ends on the outer ring stand at radius cos(pi/n - opening).
+        opening: how far the ring is folded [rad], 0 < opening < pi/2 - pi/n; the pivots stand at radius * cos(opening).
         fixed: hold the first bar of the first pair in the world.
+        dtype: floating type; JAX's default if left out.
     """
     half_sector = math.pi / n
     if n < 3 or not 0 < opening < math.pi / 2 - half_sector:
         raise ValueError(f"hoberman: n is {n} and opening {opening:g}; n must be at least 3 and 0 < opening < pi/2 - pi/n")
-    reach = {"pivot": radius * math.cos(opening), "inner": radius * math.cos(opening + half_sector), "outer": radius * math.cos(opening - half_sector)}
+    offsets = {"pivot": 0.0, "inner": half_sector, "outer": -half_sector}
+    reach = {name: radius * math.cos(opening + offset) for name, offset in offsets.items()}
     builder = ModelBuilder()
     for k in range(n):
         _add_scissor(builder, k, half_sector, reach)

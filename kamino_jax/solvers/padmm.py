@@ -26,7 +26,7 @@ from ..delassus import Delassus, delassus
 from ..linear import conjugate_residuals, spd_inverse
 from ..layout import Rows
 from ..problem import Problem, free_velocity
-from ..pytree import pytree, static
+from ..pytree import once, pytree, static
 from . import cones
 from .driver import Progress, iterate_recording, iterate_until
 
@@ -101,10 +101,10 @@ def preconditioner(problem: Problem, D: Delassus) -> Array:
 def precondition(problem: Problem, enabled: bool) -> Scaled:
     """The problem in preconditioned units (P = 1 if not enabled)."""
     D, rows = delassus(problem), problem.rows
-    P = preconditioner(problem, D) if enabled else jnp.ones_like(problem.E)
+    P = once(preconditioner(problem, D)) if enabled else jnp.ones_like(problem.E)
     lower, upper = problem.lower / P[rows.bounded], problem.upper / P[rows.bounded]
     bounds = cones.joint_bounds(rows, lower, upper)
-    return Scaled(rows, D.scaled(P), P, P * free_velocity(problem), lower, upper, bounds, problem.mu)
+    return once(Scaled(rows, D.scaled(P), P, P * free_velocity(problem), lower, upper, bounds, problem.mu))
 
 
 # Ways to solve (D̂ + σ 1) x = r. Each returns solve(r, σ, x0, atol).
