@@ -1,5 +1,11 @@
 """kamino_jax: differentiable rigid multibody dynamics with closed loops and hard contact, in JAX."""
 
+from . import scenes as scenes
+from .batch import bucket as bucket
+from .batch import common_layout as common_layout
+from .batch import pad_to as pad_to
+from .batch import stack as stack
+from .batch import unstack as unstack
 from .builder import ModelBuilder as ModelBuilder
 from .config import CollisionConfig as CollisionConfig
 from .config import Config as Config

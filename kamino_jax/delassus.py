@@ -2,6 +2,8 @@
 
 Stored as half of it: B = P J S with M⁻¹ = S Sᵀ, so that P D P = B Bᵀ + P² E is symmetric by construction, for any positive row scaling P. It is
 never differentiated; derivatives go through J and M⁻¹ themselves.
+
+An operator offers `diagonal`, `mv`, `dense_rows` (B as a matrix), `width` (its columns) and `scaled`.
 """
 
 import jax
@@ -9,8 +11,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from . import spatial
-from .problem import Problem
-from .pytree import once, pytree, replace
+from .layout import Rows
+from .problem import Problem, free_velocity
+from .pytree import once, pytree, replace, static
 
 
 @pytree
@@ -21,6 +24,11 @@ class Delassus:
     body: Array  # (nd, 2)
     E: Array  # (nd,) P² E
     bodies: Array  # (nb + 1,) bodies' indices, the world last
+
+    @property
+    def width(self) -> int:
+        """Columns of B as a matrix, 6 nb."""
+        return 6 * (self.bodies.shape[0] - 1)
 
     def diagonal(self) -> Array:
         """Diagonal (nd,)."""
@@ -35,11 +43,59 @@ class Delassus:
         """B as a matrix, (nd, 6 nb)."""
         at = self.body[:, :, None] == self.bodies[None, None, :-1]  # (nd, 2, nb)
         blocks = jnp.where(at[..., None], self.B[:, :, None, :], 0)
-        return jnp.sum(blocks, axis=1).reshape(self.B.shape[0], 6 * (self.bodies.shape[0] - 1))
+        return jnp.sum(blocks, axis=1).reshape(self.B.shape[0], self.width)
 
     def scaled(self, P: Array) -> "Delassus":
         """The operator with rows and columns multiplied by P (nd,)."""
         return replace(self, B=self.B * P[:, None, None], E=self.E * P * P)
+
+
+@pytree
+class DenseDelassus:
+    """D = B Bᵀ + diag(E) from a given matrix B, for problems that come without bodies."""
+
+    B: Array  # (nd, width)
+    E: Array  # (nd,)
+
+    @property
+    def width(self) -> int:
+        """Columns of B."""
+        return self.B.shape[1]
+
+    def diagonal(self) -> Array:
+        """Diagonal (nd,)."""
+        return jnp.sum(self.B * self.B, axis=1) + self.E
+
+    def mv(self, x: Array) -> Array:
+        """Product with x (nd,)."""
+        return self.B @ (x @ self.B) + self.E * x
+
+    def dense_rows(self) -> Array:
+        """B."""
+        return self.B
+
+    def scaled(self, P: Array) -> "DenseDelassus":
+        """The operator with rows and columns multiplied by P (nd,)."""
+        return replace(self, B=self.B * P[:, None], E=self.E * P * P)
+
+
+@pytree
+class Dual:
+    """A problem in its dual form, v = D λ + v_f: all that the dual solvers look at."""
+
+    rows: Rows = static()
+    D: Delassus | DenseDelassus
+    v_f: Array  # (nd,) [m/s, rad/s]
+    lower: Array  # (nf + ne,) [N s, N m s]
+    upper: Array  # (nf + ne,)
+    mu: Array  # (nc,)
+    active: Array  # (nd,) bool
+
+
+def dual_form(problem: Problem) -> Dual:
+    """The dual form of a problem."""
+    D, v_f = delassus(problem), free_velocity(problem)
+    return Dual(problem.rows, D, v_f, problem.lower, problem.upper, problem.mu, problem.active)
 
 
 def delassus(problem: Problem) -> Delassus:

@@ -23,6 +23,7 @@ class Names:
     bodies: tuple[str, ...] = ()
     joints: tuple[str, ...] = ()
     geoms: tuple[str, ...] = ()
+    shapes: tuple[str, ...] = ()  # kind of each geom: "box", "sphere", ...
 
     def __eq__(self, other):
         return isinstance(other, Names)

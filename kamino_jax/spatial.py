@@ -85,7 +85,7 @@ def quat_log(q: Array) -> Array:
     square = jnp.sum(vector * vector, axis=-1, keepdims=True)
     small = square < 16 * jnp.finfo(q.dtype).eps
     n = jnp.sqrt(jnp.where(small, 1, square))
-    w_safe = jnp.where(small & (w <= 0), 1, w)
+    w_safe = jnp.where(small & (w > 0), w, 1)
     return jnp.where(small, (2 - 2 * square / (3 * w_safe * w_safe)) / w_safe, 2 * jnp.arctan2(n, w) / n) * vector
 
 
@@ -103,7 +103,7 @@ def cholesky3(A: Array) -> Array:
     """Lower triangular L with L Lᵀ = A for one symmetric positive semidefinite 3 x 3 matrix; zero columns where a pivot vanishes."""
 
     def pivot(a):
-        root = jnp.sqrt(jnp.where(a > 0, a, 0))
+        root = jnp.where(a > 0, jnp.sqrt(jnp.where(a > 0, a, 1)), 0)
         return root, jnp.where(a > 0, 1 / jnp.where(a > 0, root, 1), 0)
 
     l00, r0 = pivot(A[0, 0])

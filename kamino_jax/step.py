@@ -7,6 +7,7 @@ from jax import Array
 from . import integrators, warmstart
 from .collision import collide as _collide
 from .config import Config
+from .delassus import dual_form
 from .dynamics.assemble import assemble
 from .joints.kinematics import coordinates, dof_rates, joint_kinematics
 from .model import Model
@@ -73,7 +74,7 @@ def step(
         problem, touching = assemble(model, q, state.u, control, kinematics, contacts, dt=h, config=config)
     with jax.named_scope("solve"):
         guess = once(warmstart.guess(problem, contacts, touching, state.reactions, h, config.padmm))
-        lam, v_plus, iterate, history = padmm.solve(problem, guess, config)
+        lam, v_plus, iterate, history = padmm.solve(dual_form(problem), guess, config)
     with jax.named_scope("integrate"):
         u = once(_damped(twist_after(problem, lam)[:-1], config.angular_velocity_damping * h))
         q_next = once(integrators.advance_pose(model.bodies, q, u, h, config.integrator))

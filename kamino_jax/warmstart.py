@@ -40,6 +40,11 @@ def same_pair(contacts: Contacts, old: Reactions) -> Array:
     return contacts.active[:, None] & (contacts.key[:, None] == old.key[None, :])
 
 
+def _siblings(contacts: Contacts) -> Array:
+    """Which contacts share a geom pair now, (nc, nc)."""
+    return contacts.active[None, :] & (contacts.key[:, None] == contacts.key[None, :])
+
+
 def match_by_position(problem: Problem, contacts: Contacts, rows: ContactRows, old: Reactions, h, distance: float) -> tuple[Matched, Array]:
     """(reactions, found): the first cached contact of the pair that body B carried to within `distance` of the contact."""
     u = problem.u[rows.body[:, 1]]
@@ -57,9 +62,9 @@ def match_by_position(problem: Problem, contacts: Contacts, rows: ContactRows, o
 def pair_net_force(problem: Problem, contacts: Contacts, frame: Array, old: Reactions) -> Matched:
     """The pair's cached net force shared among its contacts, within the friction cone; velocity as it is now, not approaching."""
     same = same_pair(contacts, old).astype(frame.dtype)
-    siblings = jnp.sum(contacts.active[None, :] & (contacts.key[:, None] == contacts.key[None, :]), axis=1)
+    siblings = jnp.maximum(jnp.sum(_siblings(contacts), axis=1, dtype=frame.dtype), 1)
     total = same @ _to_world(old.frame, old.force[problem.rows.nj :].reshape(-1, 3))
-    force = cones.project_cone(_to_frame(frame, total / jnp.maximum(siblings, 1)[:, None]), contacts.mu)
+    force = cones.project_cone(_to_frame(frame, total / siblings[:, None]), contacts.mu)
     velocity = cones.contacts_of(problem.rows, constraint_velocity(problem, problem.u))
     approach = velocity * jnp.asarray([1, 1, 0], velocity.dtype) + jnp.maximum(velocity, 0) * jnp.asarray([0, 0, 1], velocity.dtype)
     return Matched(force, approach)
@@ -69,8 +74,7 @@ def balance_tangents(problem: Problem, contacts: Contacts, frame: Array, old: Re
     """Tangential forces replaced by the pair's mean cached one, within μ times the normal force, (nc, 3)."""
     same = same_pair(contacts, old)
     world = _to_world(old.frame, old.force[problem.rows.nj :].reshape(-1, 3) * jnp.asarray([1, 1, 0], force.dtype))
-    current = contacts.active[None, :] & (contacts.key[:, None] == contacts.key[None, :])
-    count = jnp.maximum(jnp.sum(current if by_current else same, axis=1), 1)
+    count = jnp.maximum(jnp.sum(_siblings(contacts) if by_current else same, axis=1, dtype=force.dtype), 1)
     tangent = _to_frame(frame, same.astype(force.dtype) @ world / count[:, None])[:, :2]
     room = contacts.mu * jnp.maximum(force[:, 2], 0)
     length = jnp.sqrt(jnp.sum(tangent * tangent, axis=1))

@@ -50,7 +50,12 @@ def build(shapes, max_contacts=None):
     builder = ModelBuilder()
     for i, s in enumerate(shapes):
         position, turn = s.get("pos", (0, 0, 0)), s.get("quat_xyzw", (0, 0, 0, 1))
-        options = {"margin": s.get("margin", 0.0), "gap": s.get("gap", 0.0), "mu": s.get("mu", 0.5), "restitution": s.get("restitution", 0.0)}
+        options = {
+            "margin": s.get("margin", 0.0),
+            "gap": s.get("gap", 0.0),
+            "mu": s.get("mu", 0.5),
+            "restitution": s.get("restitution", 0.0),
+        }
         name = None
         if s.get("static"):
             options |= {"position": position, "rotation": turn}

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from collision_reference import KINDS, random_pair, random_rotation, rotation, shape
+from collision_reference import KINDS, random_pair, rotation, shape
 from test_collision import X64, build, collider, config
 
 from kamino_jax.collision.detect import PAIR_FUNCTIONS
@@ -34,7 +34,7 @@ def deepest(kind):
 @pytest.mark.skipif(not X64, reason="central differences need double precision")
 @pytest.mark.parametrize("kind", KINDS)
 def test_derivatives_against_central_differences(kind):
-    """d to 1e-6, n and the midpoint to 1e-4, and d(distance) = (n, r x n) of the second shape, minus that of the first."""
+    """Distance to 1e-6, n and the midpoint to 1e-4, and d(distance) = (n, r x n) of the second shape, minus that of the first."""
     f = deepest(kind)
     value, jacobian = jax.jit(f), jax.jit(jax.jacrev(f))
     rng, eps, checked = np.random.default_rng(5), 1e-6, 0
@@ -64,8 +64,26 @@ BOXES = [(0.5, 0.5, 0.5), (0.4, 0.3, 0.2)]
 
 def degenerate(dtype):
     """Pairs of shapes that coincide, touch, are parallel, aligned, inside each other or far apart."""
-    positions = [(0, 0, 0), (0, 0, 0.25), (0, 0, 0.5), (0, 0, 1), (0.5, 0, 0), (0.5, 0.5, 0.5), (1, 0, 1), (0, 1e-9, 0), (0.5, 1e-30, 1e-12), (50, 60, 70)]
-    turns = [(UPRIGHT, UPRIGHT), (LYING, UPRIGHT), (LYING, LYING), (TILTED, TILTED), (UPRIGHT, rotation([0, 0, 1], np.pi / 4)), (TILTED, LYING)]
+    positions = [
+        (0, 0, 0),
+        (0, 0, 0.25),
+        (0, 0, 0.5),
+        (0, 0, 1),
+        (0.5, 0, 0),
+        (0.5, 0.5, 0.5),
+        (1, 0, 1),
+        (0, 1e-9, 0),
+        (0.5, 1e-30, 1e-12),
+        (50, 60, 70),
+    ]
+    turns = [
+        (UPRIGHT, UPRIGHT),
+        (LYING, UPRIGHT),
+        (LYING, LYING),
+        (TILTED, TILTED),
+        (UPRIGHT, rotation([0, 0, 1], np.pi / 4)),
+        (TILTED, LYING),
+    ]
     pairs = [
         (shape((0, 0, 0), R1, s1, dtype), shape(p, R2, s2, dtype))
         for p in positions

@@ -54,7 +54,7 @@ def test_materials_mix(mode, expected):
 
 
 def pile(n):
-    """n balls on a plane, ball i sunk in by i/100 m, far from each other."""
+    """Balls on a plane, ball i sunk in by (i + 1/2)/100 m, far from each other."""
     sunk = [{"type": "sphere", "params": [0.1], "pos": [3.0 * i, 0, 0.1 - 0.01 * (i + 0.5)]} for i in range(n)]
     return [{"type": "plane", "static": True}, *sunk]
 

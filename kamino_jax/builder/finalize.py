@@ -12,7 +12,7 @@ from ..model import Bodies, Geoms, Joints, Model, Names, Start, Topology
 from . import rigid
 from .bodies import immovable, mass_properties, refuse_singular
 from .inertia import MassProperties, is_singular
-from .pairs import candidate_pairs, slots
+from .pairs import candidate_pairs, may_touch, slots
 from .records import Body, Joint, Shape
 from .rows import joint_tables
 from .shapes import SURFACE
@@ -27,6 +27,7 @@ class Parts:
     shapes: list[Shape]
     joints: list[Joint]
     ignored: set[tuple[int, int]]  # pairs (smaller, larger) of shape indices
+    touching: list[tuple[int, int]] | None = None  # pairs of shape indices that may touch, in place of the builder's own rules
 
 
 def finalize(parts: Parts, dtype, max_contacts) -> Model:
@@ -39,7 +40,7 @@ def finalize(parts: Parts, dtype, max_contacts) -> Model:
     layout, topology = _wiring(parts, frozen, max_contacts)
     model = Model(
         layout=layout,
-        names=Names(*(tuple(x.name for x in family) for family in (parts.bodies, parts.joints, parts.shapes))),
+        names=_names(parts),
         topology=topology,
         bodies=_bodies(masses, frozen),
         joints=_joints(parts.joints),
@@ -48,6 +49,11 @@ def finalize(parts: Parts, dtype, max_contacts) -> Model:
         start=_start(parts, masses),
     )
     return _on_device(model, _float_type(dtype))
+
+
+def _names(parts):
+    bodies, joints, geoms = (tuple(x.name for x in family) for family in (parts.bodies, parts.joints, parts.shapes))
+    return Names(bodies, joints, geoms, tuple(s.kind for s in parts.shapes))
 
 
 def _float_type(dtype):
@@ -84,7 +90,8 @@ def _wiring(parts, frozen, max_contacts):
     joints, shapes = parts.joints, parts.shapes
     moves = [not (frozen[j.child] and (j.parent == -1 or frozen[j.parent])) for j in joints]
     tables = joint_tables(joints, moves)
-    kinds, pair, flip = candidate_pairs(shapes, joints, frozen, parts.ignored)
+    touching = may_touch(shapes, joints, parts.ignored) if parts.touching is None else parts.touching
+    kinds, pair, flip = candidate_pairs(shapes, frozen, touching)
     layout = Layout(
         nb=len(parts.bodies),
         nj=len(joints),

@@ -1,6 +1,7 @@
 """Which shapes may touch: candidate pairs, sorted by collider."""
 
 import itertools
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -9,38 +10,46 @@ from .records import Joint, Shape
 from .validate import refuse
 
 
-def candidate_pairs(shapes: list[Shape], joints: list[Joint], frozen: list[bool], ignored: set[tuple[int, int]]):
-    """Geom pairs in collider order.
+def may_touch(shapes: list[Shape], joints: list[Joint], ignored: set[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Pairs (smaller, larger) of shape indices that the builder lets touch.
 
-    Two shapes may touch if both collide, their groups agree, they stand on different bodies (the world counts as one) that are not
-    both immovable and that no joint connects (to the world: no fixed joint), and if the pair is not ignored.
+    Two shapes may touch if both collide, their groups agree, they stand on different bodies (the world counts as one) that no joint
+    connects (to the world: no fixed joint), and if the pair is not ignored.
+    """
+    joined = {frozenset((j.parent, j.child)) for j in joints if j.parent != -1 or j.kind == "fixed"}
+    return [
+        (i, j)
+        for (i, a), (j, b) in itertools.combinations(enumerate(shapes), 2)
+        if (i, j) not in ignored
+        and a.body != b.body
+        and a.collides
+        and b.collides
+        and frozenset((a.body, b.body)) not in joined
+        and _groups_agree(a.group, b.group)
+    ]
+
+
+def candidate_pairs(shapes: list[Shape], frozen: list[bool], touching: Iterable[tuple[int, int]]):
+    """Geom pairs in collider order.
 
     Args:
         shapes: all shapes.
-        joints: all joints.
         frozen: immovable flag of each body.
-        ignored: pairs (smaller, larger) of shape indices.
+        touching: pairs of shape indices that may touch; pairs of two immovable bodies are left out.
 
     Returns:
         kinds: ((collider, count), ...); pairs: (n, 2) int32; flip: (n,) bool, whether the second shape stands on the world.
     """
-    joined = {frozenset((j.parent, j.child)) for j in joints if j.parent != -1 or j.kind == "fixed"}
     found: dict[str, list] = {}
-    for (i, a), (j, b) in itertools.combinations(enumerate(shapes), 2):
-        if (i, j) not in ignored and frozenset((a.body, b.body)) not in joined and _may_touch(a, b, frozen):
-            first, second = (i, j) if SHAPES.index(a.kind) <= SHAPES.index(b.kind) else (j, i)
-            found.setdefault(_collider(shapes[first], shapes[second]), []).append((first, second))
+    for i, j in touching:
+        a, b = shapes[i], shapes[j]
+        if -1 not in (a.body, b.body) and frozen[a.body] and frozen[b.body]:
+            continue
+        first, second = (i, j) if SHAPES.index(a.kind) <= SHAPES.index(b.kind) else (j, i)
+        found.setdefault(_collider(shapes[first], shapes[second]), []).append((first, second))
     kinds = tuple((name, len(found[name])) for name in SLOTS if name in found)
     pairs = np.array([p for name, _ in kinds for p in found[name]], np.int32).reshape(-1, 2)
     return kinds, pairs, np.array([shapes[second].body == -1 for _, second in pairs], bool)
-
-
-def _may_touch(a, b, frozen):
-    if a.body == b.body or not (a.collides and b.collides):
-        return False
-    if -1 not in (a.body, b.body) and frozen[a.body] and frozen[b.body]:
-        return False
-    return _groups_agree(a.group, b.group)
 
 
 def _groups_agree(a, b):

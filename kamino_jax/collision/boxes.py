@@ -83,7 +83,9 @@ def _overlap(c: Array, u: Array, v: Array, half: Array) -> tuple[Array, Array, A
     # the rectangle in the coordinates (a, b): centre, half edges
     scale = half / area
     c_ab = jnp.stack([c[1] * v[0] - c[0] * v[1], c[0] * u[1] - c[1] * u[0]]) / area
-    centre, first, second = jnp.stack([c, c_ab]), jnp.stack([u, scale[0] * jnp.stack([v[1], -u[1]])]), jnp.stack([v, scale[1] * jnp.stack([-v[0], u[0]])])
+    centre = jnp.stack([c, c_ab])
+    first = jnp.stack([u, scale[0] * jnp.stack([v[1], -u[1]])])
+    second = jnp.stack([v, scale[1] * jnp.stack([-v[0], u[0]])])
     cos, sin = jnp.asarray(WALK, half.dtype)
     middle = lambda k: centre[:, k, None] + sin * first[:, k, None] - cos * second[:, k, None]
     along = lambda k: cos * first[:, k, None] + sin * second[:, k, None]
@@ -148,8 +150,10 @@ def closest_corner(R: Array, t: Array, a: Shape, b: Shape) -> tuple[Array, Array
 
 
 def box_box(a: Shape, b: Shape):
-    """8 slots. Overlap: the face of least penetration against the incident face, or one pair of edges. Apart: the same as long as it
-    attains the distance of the boxes, else their closest pair of points."""
+    """8 slots: the face of least penetration against the incident face, or one pair of edges.
+
+    Boxes that are apart: the same as long as it attains their distance, else their closest pair of points.
+    """
     a0, b0 = lax.stop_gradient((a, b))
     R, t = rotate_back(a0.R, b0.R.T).T, rotate_back(a0.R, b0.p - a0.p)
     axis = separating_axis(R, t, a0.size, b0.size)

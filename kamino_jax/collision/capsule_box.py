@@ -12,7 +12,7 @@ EDGE_BIAS = 1e-5  # an edge must beat the faces by this share of the size: ties 
 
 
 def _exit_direction(c: Array, d: Array, half: Array, length: Array) -> tuple[Array, Array, Array]:
-    """Least translation that takes a segment out of the box: its direction, and the edge (one-hot, zero for a face) it passes.
+    """Least translation that takes a segment out of the box: whether it passes an edge, the face and the edge (one-hot or zero).
 
     Candidates: 3 face normals and 3 directions d x e_j, with the separation |m · c| - Σ |m| half - |m · d| length for a unit m.
     """
@@ -49,8 +49,10 @@ def _heights(t: Array, c: Array, d: Array, half: Array, pierced: Array, exit: Ar
 
 
 def capsule_box(capsule: Shape, box: Shape):
-    """2 contacts: d = distance of the axis to the box - radius at the closest point (least translation if the axis pierces the
-    box), and the far end of the axis over the same face or edge where it lies along it."""
+    """2 contacts: d = distance of the axis to the box - radius at the closest point, and a second where the axis lies along the box.
+
+    If the axis pierces the box, d is the least translation. The second contact is the far end of the axis over the same face or edge.
+    """
     radius, length, half = capsule.size[0], capsule.size[1], box.size
     c, d = rotate_back(box.R, capsule.p - box.p), rotate_back(box.R, capsule.R[:, 2])
     slack = tolerance(c.dtype) * (radius + length + jnp.sum(half))

@@ -10,8 +10,10 @@ PARALLEL = 0.01  # sin² of the angle (5.7 degrees) up to which a second contact
 
 
 def two_of_three(best: Array, low: Array, high: Array, depths: Array, second: Array, slack: Array) -> tuple[Array, Array]:
-    """Two of the points `best`, `low`, `high` on an axis whose distances are `depths`: both ends if an end is as deep as the best
-    (parallel: the best is then anywhere between them), else the best and the end farther from it."""
+    """Two of the points `best`, `low`, `high` on an axis whose distances are `depths`.
+
+    Both ends if an end is as deep as the best (parallel: the best is then anywhere between them), else the best and the farther end.
+    """
     flat = second & (jnp.minimum(depths[1], depths[2]) <= depths[0] + slack)
     other = jnp.where(lax.stop_gradient(2 * best > low + high), low, high)
     return jnp.where(flat, low, best), jnp.where(flat, high, other)

@@ -32,7 +32,7 @@ def slab_interval(c: Array, d: Array, half: Array, length: Array) -> tuple[Array
 
 
 def closest_to_box(c: Array, d: Array, half: Array, length: Array) -> Array:
-    """t in [-length, length] that minimises the distance of c + t d to the box |x| <= half, exactly.
+    """T in [-length, length] that minimises the distance of c + t d to the box |x| <= half, exactly.
 
     The derivative of half the squared distance, Σ d (x - clip(x)), is piecewise linear and increasing: the two breakpoints around its
     zero say which faces are active, and the zero is that of their line.

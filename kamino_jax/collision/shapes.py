@@ -29,7 +29,7 @@ def tolerance(dtype) -> float:
 
 
 def dot(a: Array, b: Array) -> Array:
-    """a · b over the last axis."""
+    """Product a · b over the last axis."""
     return jnp.sum(a * b, axis=-1)
 
 
@@ -57,11 +57,10 @@ def direction(v: Array, size: Array, fallback: Array) -> tuple[Array, Array]:
 
 
 def divide(a: Array, b: Array, good: Array) -> Array:
-    """a / b, and 0 (no derivative) where not `good`."""
+    """Quotient a / b, and 0 (no derivative) where not `good`."""
     return jnp.where(good, a / jnp.where(good, b, 1), 0)
 
 
 def unit_x(v: Array) -> Array:
     """World x axis (3,), in the precision of v."""
     return jnp.array([1, 0, 0], v.dtype)
-

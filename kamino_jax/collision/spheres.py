@@ -14,14 +14,14 @@ def _contact(sphere: Shape, outward: Array, height: Array):
 
 
 def sphere_sphere(a: Shape, b: Shape):
-    """d = |p_b - p_a| - r_a - r_b; along world x if the centres coincide."""
+    """D = |p_b - p_a| - r_a - r_b; along world x if the centres coincide."""
     radius = b.size[0]
     length, towards = direction(b.p - a.p, a.size[0] + radius, unit_x(a.p))
     return _contact(a, -towards, length - radius)
 
 
 def sphere_capsule(sphere: Shape, capsule: Shape):
-    """d = distance of the centre to the segment - radii; along the capsule's x axis if the centre is on the segment."""
+    """D = distance of the centre to the segment - radii; along the capsule's x axis if the centre is on the segment."""
     radius, half, axis = capsule.size[0], capsule.size[1], capsule.R[:, 2]
     offset = sphere.p - capsule.p
     nearest = jnp.clip(dot(offset, axis), -half, half) * axis

@@ -1,0 +1,1 @@
+"""Mechanics: inertia, contact rows, and the assembly of the problem."""

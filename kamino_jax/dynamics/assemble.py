@@ -89,7 +89,7 @@ def assemble(
     R = once(spatial.quat_matrix(q[:, 3:]))
     I, inv_I = once((world_inertia(model.bodies.inertia, R), world_inertia(model.bodies.inv_inertia, R)))
     w = control.w_ext + effort_wrenches(model, kinematics, control.tau)
-    u_f = free_twist(model.bodies, I, inv_I, u, w, model.gravity, dt)
+    u_f = free_twist(model.bodies, I, inv_I, u, w, gravity=model.gravity, h=dt)
     joints = joint_rows(model, kinematics, control, dt, config)
     r = with_world(q[:, :3], jnp.zeros(3))
     touching = contact_rows(contacts, r, dt, config.constraints, POSITION_SHARE[config.integrator])

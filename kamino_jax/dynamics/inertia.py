@@ -26,7 +26,7 @@ def gyroscopic_change(L: Array, w: Array, h: Array) -> Array:
     return scale * turned - L
 
 
-def free_twist(bodies: Bodies, I: Array, inv_I: Array, u: Array, w: Array, gravity: Array, h: Array) -> Array:
+def free_twist(bodies: Bodies, I: Array, inv_I: Array, u: Array, w: Array, *, gravity: Array, h: Array) -> Array:
     """Twists (nb, 6) [m/s, rad/s] after h if no constraint impulse acted; immovable bodies keep theirs.
 
     Args:

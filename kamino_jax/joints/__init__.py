@@ -1,0 +1,1 @@
+"""Joints: kinds, geometry, drives and limits."""

@@ -64,7 +64,7 @@ def _pick(layout_kinds, kind, default, table):
         if present and len(present) == len(layout_kinds):
             return value()
         if present:
-            match = jnp.any(jnp.asarray([KINDS[n].code for n in present]) == kind)
+            match = jnp.any(jnp.asarray([KINDS[n].code for n in present], jnp.int32) == kind)
             out = jnp.where(match, value(), out)
     return out
 

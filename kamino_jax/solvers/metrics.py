@@ -12,8 +12,8 @@ Source: Newton `SolverKamino` solution metrics, restated.
 import jax.numpy as jnp
 from jax import Array
 
-from ..delassus import delassus
-from ..problem import Problem, constraint_velocity, free_velocity, twist_after
+from ..delassus import Dual, dual_form
+from ..problem import Problem, constraint_velocity, twist_after
 from ..pytree import pytree
 from . import cones
 
@@ -49,28 +49,29 @@ def worst(residual: Array) -> Worst:
     return Worst(value, jnp.where(jnp.isfinite(value), jnp.argmax(size), -1).astype(jnp.int32))
 
 
-def natural_map(problem: Problem, lam: Array, v: Array) -> Array:
+def natural_map(dual: Dual, lam: Array, v: Array) -> Array:
     """v on bilateral rows, λ - Proj_C(λ - v - Γ(v)) elsewhere, (nd,): zero exactly at solutions."""
-    rows = problem.rows
-    bounds = cones.joint_bounds(rows, problem.lower, problem.upper)
-    shifted = lam - v - cones.de_saxce(rows, v, problem.mu)
-    residual = lam - cones.project(rows, shifted, bounds, problem.mu)
-    return jnp.where(problem.active, residual.at[rows.bilateral].set(v[rows.bilateral]), 0)
+    rows = dual.rows
+    bounds = cones.joint_bounds(rows, dual.lower, dual.upper)
+    shifted = lam - v - cones.de_saxce(rows, v, dual.mu)
+    residual = lam - cones.project(rows, shifted, bounds, dual.mu)
+    return jnp.where(dual.active, residual.at[rows.bilateral].set(v[rows.bilateral]), 0)
 
 
-def dual_residual(problem: Problem, v: Array) -> Array:
+def dual_residual(dual: Dual, v: Array) -> Array:
     """Distance of velocities from their sets, (nd,) [m/s]."""
-    rows = problem.rows
-    v_aug = cones.contacts_of(rows, v + cones.de_saxce(rows, v, problem.mu))
-    contact = (v_aug - cones.project_dual_cone(v_aug, problem.mu)).reshape(-1)
+    rows = dual.rows
+    v_aug = cones.contacts_of(rows, v + cones.de_saxce(rows, v, dual.mu))
+    contact = (v_aug - cones.project_dual_cone(v_aug, dual.mu)).reshape(-1)
     bounded = jnp.zeros(rows.nf + rows.ne, v.dtype)
-    return jnp.where(problem.active, jnp.concatenate([v[rows.bilateral], bounded, jnp.minimum(v[rows.limit], 0), contact]), 0)
+    return jnp.where(dual.active, jnp.concatenate([v[rows.bilateral], bounded, jnp.minimum(v[rows.limit], 0), contact]), 0)
 
 
 def solution_metrics(problem: Problem, lam: Array, v_plus: Array | None = None) -> Metrics:
     """Residuals of impulses λ (nd,); `v_plus` is the velocity that a solver reported, if any."""
-    rows, v_f = problem.rows, free_velocity(problem)
-    v = delassus(problem).mv(lam) + v_f
+    dual = dual_form(problem)
+    rows, v_f = dual.rows, dual.v_f
+    v = dual.D.mv(lam) + v_f
     gamma = cones.de_saxce(rows, v, problem.mu)
     bounds = cones.joint_bounds(rows, problem.lower, problem.upper)
     primal = (lam - cones.project(rows, lam, bounds, problem.mu)).at[rows.bilateral].set(0)
@@ -78,9 +79,9 @@ def solution_metrics(problem: Problem, lam: Array, v_plus: Array | None = None) 
     f_ccp = 0.5 * jnp.sum(lam * (v + v_f))
     return Metrics(
         primal=worst(primal),
-        dual=worst(dual_residual(problem, v)),
+        dual=worst(dual_residual(dual, v)),
         compl=worst(cones.complementarity(rows, lam, v + gamma, problem.lower, problem.upper)),
-        natmap=worst(natural_map(problem, lam, v)),
+        natmap=worst(natural_map(dual, lam, v)),
         kinematics=worst(Ju),
         v_plus=worst((v if v_plus is None else v_plus) - v),
         f_ccp=f_ccp,

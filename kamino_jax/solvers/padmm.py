@@ -22,10 +22,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..config import Config, PADMMConfig
-from ..delassus import Delassus, delassus
+from ..delassus import Delassus, DenseDelassus, Dual
 from ..linear import conjugate_residuals, spd_inverse
 from ..layout import Rows
-from ..problem import Problem, free_velocity
 from ..pytree import once, pytree, static
 from . import cones
 from .driver import Progress, iterate_recording, iterate_until
@@ -81,7 +80,7 @@ class Scaled:
     """The preconditioned problem."""
 
     rows: Rows = static()
-    operator: Delassus
+    operator: Delassus | DenseDelassus
     P: Array
     v_f: Array
     lower: Array
@@ -90,27 +89,27 @@ class Scaled:
     mu: Array
 
 
-def preconditioner(problem: Problem, D: Delassus) -> Array:
+def preconditioner(dual: Dual) -> Array:
     """P = clip(1/√(D_ii + ε), 1/50, 50), (nd,); contacts take the largest of their three diagonal entries."""
-    rows, diagonal = problem.rows, D.diagonal()
+    rows, diagonal = dual.rows, dual.D.diagonal()
     contacts = jnp.max(cones.contacts_of(rows, diagonal), axis=1)
     diagonal = jnp.concatenate([diagonal[: rows.nj], jnp.repeat(contacts, 3)])
     return jnp.clip(1 / jnp.sqrt(jnp.abs(diagonal) + EPS), P_MIN, P_MAX)
 
 
-def precondition(problem: Problem, enabled: bool) -> Scaled:
+def precondition(dual: Dual, enabled: bool) -> Scaled:
     """The problem in preconditioned units (P = 1 if not enabled)."""
-    D, rows = delassus(problem), problem.rows
-    P = once(preconditioner(problem, D)) if enabled else jnp.ones_like(problem.E)
-    lower, upper = problem.lower / P[rows.bounded], problem.upper / P[rows.bounded]
+    rows = dual.rows
+    P = once(preconditioner(dual)) if enabled else jnp.ones_like(dual.v_f)
+    lower, upper = dual.lower / P[rows.bounded], dual.upper / P[rows.bounded]
     bounds = cones.joint_bounds(rows, lower, upper)
-    return once(Scaled(rows, D.scaled(P), P, P * free_velocity(problem), lower, upper, bounds, problem.mu))
+    return once(Scaled(rows, dual.D.scaled(P), P, P * dual.v_f, lower, upper, bounds, dual.mu))
 
 
 # Ways to solve (D̂ + σ 1) x = r. Each returns solve(r, σ, x0, atol).
 
 
-def _dense_solve(D: Delassus, sigma) -> Callable:
+def _dense_solve(D, sigma) -> Callable:
     """Explicit inverse in row space."""
     B = D.dense_rows()
     A = jnp.matmul(B, B.T, precision="highest") + jnp.diag(D.E + sigma)
@@ -118,7 +117,7 @@ def _dense_solve(D: Delassus, sigma) -> Callable:
     return lambda r, *_: inverse @ r
 
 
-def _body_solve(D: Delassus, sigma) -> Callable:
+def _body_solve(D, sigma) -> Callable:
     """Explicit inverse in body space: W = E + σ, (W + B Bᵀ)⁻¹ = W⁻¹ - W⁻¹ B (1 + Bᵀ W⁻¹ B)⁻¹ Bᵀ W⁻¹; 6 nb instead of nd."""
     B, inv_W = D.dense_rows(), 1 / (D.E + sigma)
     inverse = spd_inverse(jnp.eye(B.shape[1], dtype=B.dtype) + jnp.matmul(B.T * inv_W, B, precision="highest"))
@@ -130,14 +129,14 @@ def _body_solve(D: Delassus, sigma) -> Callable:
     return solve
 
 
-def _eigen_solve(D: Delassus, _) -> Callable:
+def _eigen_solve(D, _) -> Callable:
     """Eigenvectors once: any σ is free afterwards."""
     B = D.dense_rows()
     values, vectors = jnp.linalg.eigh(jnp.matmul(B, B.T, precision="highest") + jnp.diag(D.E))
     return lambda r, sigma, *_: vectors @ ((r @ vectors) / (values + sigma))
 
 
-def _cr_solve(D: Delassus, config: Config) -> Callable:
+def _cr_solve(D, config: Config) -> Callable:
     """Matrix-free conjugate residuals from the previous x."""
     maxiter = config.dynamics.linear_solver_maxiter or D.E.shape[0]
 
@@ -150,12 +149,11 @@ def _cr_solve(D: Delassus, config: Config) -> Callable:
 def linear_solver(scaled: Scaled, config: Config) -> Callable:
     """The cheapest way to apply (D̂ + σ 1)⁻¹ again and again."""
     D, sigma = scaled.operator, config.padmm.eta + config.padmm.rho_0
-    nd, nv = D.E.shape[0], 6 * (D.bodies.shape[0] - 1)
     if config.sparse_dynamics:
         return _cr_solve(D, config)
     if config.padmm.penalty_update_method == "balanced":
         return _eigen_solve(D, sigma)
-    return _body_solve(D, sigma) if nd > nv else _dense_solve(D, sigma)
+    return _body_solve(D, sigma) if D.E.shape[0] > D.width else _dense_solve(D, sigma)
 
 
 def start(scaled: Scaled, guess: Guess, settings: PADMMConfig) -> Iterate:
@@ -259,11 +257,11 @@ def _record(it: Iterate) -> History:
     return History(it.r_p, it.r_d, it.r_c, it.stats.r_a, it.stats.restart)
 
 
-def solve(problem: Problem, guess: Guess, config: Config) -> tuple[Array, Array, Iterate, History | None]:
+def solve(dual: Dual, guess: Guess, config: Config) -> tuple[Array, Array, Iterate, History | None]:
     """(λ (nd,) [N s, N m s], v⁺ (nd,) [m/s, rad/s], last iterate, history if asked for) of one world."""
     settings = config.padmm
     with jax.named_scope("padmm_prepare"):
-        scaled = precondition(problem, config.dynamics.preconditioning)
+        scaled = precondition(dual, config.dynamics.preconditioning)
         advance = functools.partial(step, scaled, linear_solver(scaled, config), settings)
     first, history = start(scaled, guess, settings), None
     with jax.named_scope("padmm_iterate"):
@@ -272,4 +270,4 @@ def solve(problem: Problem, guess: Guess, config: Config) -> tuple[Array, Array,
         else:
             it, _ = iterate_until(advance, progress, first, settings.max_iterations)
     v_aug = it.z / scaled.P
-    return scaled.P * it.y, v_aug - cones.de_saxce(problem.rows, v_aug, problem.mu), it, history
+    return scaled.P * it.y, v_aug - cones.de_saxce(dual.rows, v_aug, dual.mu), it, history

@@ -1,7 +1,7 @@
-"""Condense recorded contacts into `collision_cases.json`: python make_collision_cases.py cases.json random.json
+"""Condense recorded contacts into `collision_cases.json`: python make_collision_cases.py cases.json random.json.
 
-The sources are recordings of Newton 1.8.0 (SolverKamino's collision pipelines, float32). Kept: pairs of shapes that kamino_jax supports, the
-result of the "unified" pipeline, and for boxes the points of the "primitive" one (8 slots, duplicates removed).
+The sources are recordings of Newton 1.8.0 (SolverKamino's collision pipelines, float32). Kept: pairs of shapes that kamino_jax supports,
+the result of the "unified" pipeline, and for boxes the points of the "primitive" one (8 slots, duplicates removed).
 """
 
 import json
@@ -54,7 +54,9 @@ def main(cases, random):
     sources = {"cases": json.loads(Path(cases).read_text())["cases"], "random": json.loads(Path(random).read_text())["cases"]}
     sources["random"] = sources["random"][::3]
     data = {name: [c for c in map(condensed, source) if c] for name, source in sources.items()}
-    text = ",\n".join(f'"{name}": [\n' + ",\n".join(json.dumps(c, separators=(",", ":")) for c in rows) + "\n]" for name, rows in data.items())
+    text = ",\n".join(
+        f'"{name}": [\n' + ",\n".join(json.dumps(c, separators=(",", ":")) for c in rows) + "\n]" for name, rows in data.items()
+    )
     Path(__file__).with_name("collision_cases.json").write_text("{\n" + text + "\n}\n")
 
 
