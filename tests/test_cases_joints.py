@@ -15,10 +15,13 @@ from support import EXACT, X64, axis_angle, batched_rollout, rollout, tight, whe
 import kamino_jax as kj
 
 FIRST_ORDER = 0.01  # relative error of semi-implicit Euler at the steps used here
+RESIDUALS = ("primal_tolerance", "dual_tolerance", "compl_tolerance")
+# Float32 residuals stall between 1e-7 and 1e-6
+SOLVER = dict.fromkeys(RESIDUALS, 1e-11) | dict(max_iterations=5000) if X64 else dict.fromkeys(RESIDUALS, 1e-6) | dict(max_iterations=200)
 # A redundant loop stalls near 1e-5 m/s in float32; alpha: share of a joint's position error removed per step
 LOOPS = tight(
     constraints=dict(alpha=0.1),
-    padmm=dict.fromkeys(("primal_tolerance", "dual_tolerance", "compl_tolerance"), 1e-6 if X64 else 1e-5) | dict(max_iterations=1000),
+    padmm=dict.fromkeys(RESIDUALS, 1e-6 if X64 else 1e-5) | dict(max_iterations=1000 if X64 else 200),
 )
 
 
@@ -181,7 +184,7 @@ def driven_loops():
     models, states, controls = worlds(variants, lambda variant: four_bar(*variant))
     knees = [order.index("C") for order, _ in variants]
     efforts = 2.0 * np.eye(4)[knees]
-    small = dict.fromkeys(("primal_tolerance", "dual_tolerance", "compl_tolerance"), 1e-9 if X64 else 1e-6)
+    small = dict.fromkeys(RESIDUALS, 1e-9 if X64 else 1e-6)
     config = tight(constraints=dict(alpha=0.1), padmm=small | dict(max_iterations=1000))
     record = ("q", "u", "joint_q", "joint_qd")
     _, seen = batched_rollout(models, states, with_tau(controls, efforts), 1e-3, 1000, config, record)
@@ -240,7 +243,7 @@ def at_limits(speed):
     hinges = [wheel(0.05, limits=(LOW, HIGH)), *(wheel(inertia, limits=(-1.0, 0.5)) for inertia in INERTIAS)]
     models, states, controls = worlds(hinges, lambda hinge: hinge)
     states, seen = at_rate(states, [[0.0], [10.0], [10.0], [10.0]]), []
-    config, dts = tight(constraints=dict(limit_recovery_speed=speed)), jnp.asarray([1e-3, 2e-3, 2e-3, 2e-3], models.dtype)
+    config, dts = tight(padmm=SOLVER, constraints=dict(limit_recovery_speed=speed)), jnp.asarray([1e-3, 2e-3, 2e-3, 2e-3], models.dtype)
     for effort in (-0.5, 0.5):
         pushed = with_tau(controls, [effort, 0, 0, 0])
         states, record = run_each(models, states, pushed, dts, steps=2000, config=config, record=("joint_q", "joint_qd"))
@@ -329,9 +332,10 @@ def test_a_limit_stops_light_and_heavy_hinges_alike(speed):
     assert np.all((angle.max(1) > 0.5) & (angle.max(1) <= 0.5 + 10 * 2e-3 + EXACT))
     after = angle.argmax(1).max() + 1
     left_at = min(0.01 * 10, speed)
-    assert np.all((rate[:, after:] >= -left_at - EXACT) & (rate[:, after:] <= EXACT))
+    rounding = EXACT if X64 else 1e-5  # of 10 rad/s
+    assert np.all((rate[:, after:] >= -left_at - rounding) & (rate[:, after:] <= rounding))
     free = angle[:, after:-1] < 0.5
-    assert np.all(np.abs(np.diff(rate[:, after:]))[free] <= EXACT)
+    assert np.all(np.abs(np.diff(rate[:, after:]))[free] <= rounding)
     assert np.ptp(angle, axis=0).max() < 1e-4
 
 
@@ -391,7 +395,7 @@ def mechanisms():
     models = kj.stack([kj.pad_to(model, common) for model in bare])
     states = at_rate(kj.initial_state(models), [np.pad(r, (0, 2 - len(r))) for r in rates])
     controls = with_tau(kj.zero_control(models), [(effort, 0.0) for effort in efforts])
-    config = tight(rotation_correction="continuous", constraints=dict(alpha=0.1, limit_recovery_speed=0.0))
+    config = tight(padmm=SOLVER, rotation_correction="continuous", constraints=dict(alpha=0.1, limit_recovery_speed=0.0))
     record = ("joint_q", "joint_qd", "lam")
     _, seen = run_each(models, states, controls, jnp.asarray(dts, models.dtype), steps=1024, config=config, record=record)
     angle, rate, lam = (np.asarray(seen[name]) for name in record)
@@ -457,6 +461,6 @@ def test_dry_friction_brakes_linearly_and_then_holds():
     """dartsim/dart#311: friction treated as an impulse depends on the step. 10 rad/s at 25 rad/s²: 0.4 s, 2 rad."""
     for name, dt, angle, rate in rubbing("coasts"):
         stop = round(0.4 / dt)
-        np.testing.assert_allclose(rate[: stop - 1], 10 - 25 * dt * np.arange(1, stop), rtol=1e-6 if X64 else 1e-4, err_msg=name)
+        np.testing.assert_allclose(rate[: stop - 1], 10 - 25 * dt * np.arange(1, stop), atol=1e-7 if X64 else 2e-5, err_msg=name)
         assert np.abs(rate[stop:]).max() <= (1e-9 if X64 else 1e-5), name
         assert angle[-1] == pytest.approx(2.0, abs=10 * dt), name

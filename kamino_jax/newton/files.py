@@ -6,12 +6,10 @@ import sys
 
 import jax
 
-from ..model import Model
+from ..model import DRIVE_EFFORT, Model
 from .build import from_newton
 
 IMPORTERS = {".usd": "add_usd", ".usda": "add_usd", ".usdc": "add_usd", ".urdf": "add_urdf", ".xml": "add_mjcf"}
-# USD files of mechanisms with loops: Newton can only sort the joints of trees.
-OPTIONS = {"add_usd": {"joint_ordering": None, "bodies_follow_joint_ordering": False}}
 INSTALL = 'reading model files needs Newton and its importers: pip install "kamino_jax[newton]"'
 
 
@@ -45,10 +43,29 @@ def _import(path, importer):
     try:
         import newton
 
-        builder = newton.ModelBuilder(up_axis=newton.Axis.Z)
-        getattr(builder, importer)(str(path), **OPTIONS.get(importer, {}))
+        return _finalized(newton.ModelBuilder, newton.Axis.Z, path, importer)
     except ImportError as error:
         raise ImportError(f"{INSTALL} ({error})") from error
     except Exception as error:  # each importer has its own kinds of failure
         raise ValueError(f"cannot read {str(path)!r}: {error or type(error).__name__}") from error
-    return builder.finalize(skip_validation_joints=True)
+
+
+def _finalized(new_builder, up, path, importer, **options):
+    builder = new_builder(up_axis=up)
+    try:
+        getattr(builder, importer)(str(path), **options)
+        _drop_idle_drives(builder)
+        return builder.finalize(skip_validation_joints=True)
+    except ValueError:
+        if importer != "add_usd" or options:
+            raise
+        # Newton sorts the joints of trees only; mechanisms with loops keep the order of the file
+        return _finalized(new_builder, up, path, importer, joint_ordering=None, bodies_follow_joint_ordering=False)
+
+
+def _drop_idle_drives(builder):
+    """Drives without gain, as importers make them of formats that know no gains, become plain efforts."""
+    gains = zip(builder.joint_target_ke, builder.joint_target_kd, strict=True)
+    for i, (ke, kd) in enumerate(gains):
+        if ke == 0 and kd == 0:
+            builder.joint_target_mode[i] = DRIVE_EFFORT

@@ -1,8 +1,8 @@
-"""Packs recorded PADMM trajectories of Newton's SolverKamino into recordings.npz: python make_recordings.py FOLDER
+"""Packs recorded PADMM trajectories of Newton's SolverKamino into recordings.npz. Run: python make_recordings.py FOLDER.
 
-FOLDER holds <scene>_padmm_<integrator>.npz files as `kamino_jax` developers record them: Newton's model arrays under model/, the start under
-initial/, inputs and results of every step, and the contacts in ragged groups (rows start[k] : start[k + 1] belong to step k). Kept as
-<scene>_<integrator>/<field>: what `tests/test_recordings.py` reads. Constant series are kept as one entry.
+FOLDER holds <scene>_padmm_<integrator>.npz: Newton's model arrays under model/, the start under initial/, inputs and results of every step,
+and the contacts in ragged groups (rows start[k] : start[k + 1] belong to step k). Kept, as <scene>_<integrator>/<field>: what
+`tests/test_recordings.py` reads. Series that never change are kept as one entry.
 """
 
 import json
@@ -14,8 +14,23 @@ import numpy as np
 SKIPPED = ("dr_",)  # large robots with meshes
 SERIES = ("joint_f", "joint_target_q", "joint_target_qd", "body_f", "body_q", "body_qd", "joint_q", "joint_qd", "status/converged")
 CONTACT = ("start", "bid_AB", "gid_AB", "position_A", "position_B", "gapfunc", "material", "stiffness", "damping")
-UNUSED = ("articulation_start", "articulation_world", "joint_articulation", "joint_qd", "joint_f", "joint_velocity_limit", "joint_target_qd")
-UNUSED += ("shape_flags", "shape_collision_group", "shape_collision_filter_pairs", "shape_material_mu_torsional", "shape_material_mu_rolling")
+UNUSED = (
+    "articulation_start",
+    "articulation_world",
+    "joint_articulation",
+    "joint_qd",
+    "joint_f",
+    "joint_velocity_limit",
+    "joint_target_qd",
+)
+UNUSED += (
+    "shape_flags",
+    "shape_collision_group",
+    "shape_collision_filter_pairs",
+    "shape_material_mu_torsional",
+    "shape_material_mu_rolling",
+)
+DOUBTFUL = ("fourbar",)  # hardly ever converged: the path of another solver is kept beside it
 GROUPS = ("constraints", "dynamics", "materials")
 
 
@@ -36,6 +51,10 @@ def pack(file: pathlib.Path) -> dict[str, np.ndarray]:
         meta = json.loads(str(data["meta"]))
         out = {name: squeezed(name, data[name]) for name in data.files if kept(name)}
     about = {k: meta[k] for k in ("scene", "integrator", "dt", "steps", "newton")} | {k: meta["config"][k] for k in GROUPS}
+    dvi = file.with_name(file.name.replace("padmm", "dvi"))
+    if meta["scene"] in DOUBTFUL:
+        with np.load(dvi) as data:
+            out["dvi/body_q"] = data["body_q"]
     return {"meta": np.array(json.dumps(about)), **out}
 
 
