@@ -20,15 +20,15 @@ import kamino_jax as kj
 from kamino_jax import scenes
 
 TOLERANCE, RHO = 1e-4, 0.1
-ROBOTS = {"dr_legs": "dr_legs/usd/dr_legs_with_boxes.usda", "dr_testmech": "dr_testmech/usd/dr_testmech.usda"}
+ROBOT_FILES = {"dr_legs": "dr_legs/usd/dr_legs_with_boxes.usda", "dr_testmech": "dr_testmech/usd/dr_testmech.usda"}
 SCENES = {  # name: (dt [s], world counts)
     "box_on_plane": (1e-3, (1, 256)),
     "boxes_nunchaku": (1e-3, (1, 256)),
     "boxes_fourbar": (2.5e-3, (1, 256)),
     "box_stack": (1e-3, (1, 256)),
     "pyramid": (1e-3, (1,)),
-    "dr_legs": (4e-3, (1,)),
-    "dr_testmech": (4e-3, (1,)),
+    "dr_legs": (2e-3, (1, 64)),
+    "dr_testmech": (1e-3, (1,)),
 }
 CONFIG = kj.Config(
     padmm=kj.PADMMConfig(
@@ -44,17 +44,18 @@ CONFIG = kj.Config(
 def robot_file(name):
     """Path of a robot's model, or None."""
     folder = os.environ.get("KAMINO_JAX_ASSETS")
-    file = pathlib.Path(folder or ".") / "disneyresearch" / ROBOTS[name]
+    file = pathlib.Path(folder or ".") / "disneyresearch" / ROBOT_FILES[name]
     return file if folder and file.is_file() else None
 
 
 @functools.cache
 def model_of(name):
     """Our model of a scene."""
-    if name in ROBOTS:
-        from kamino_jax.newton import load_file
+    if name in ROBOT_FILES:
+        from kamino_jax.newton import from_newton
 
-        return load_file(str(robot_file(name)))
+        newton_model = peers.newton_builder(name, robot_file).finalize(skip_validation_joints=True)
+        return kj.unstack(from_newton(newton_model).model)[0]
     build = {"box_stack": lambda: scenes.box_stack(5), "pyramid": lambda: scenes.pyramid(4)}.get(name, getattr(scenes, name, None))
     return build()[0]
 
@@ -89,7 +90,6 @@ def main():
     p = parser(__doc__)
     p.add_argument("--scenes", nargs="*", default=list(SCENES), choices=list(SCENES))
     p.add_argument("--engines", nargs="*", default=["kamino_jax", "newton", "mjx"])
-    p.add_argument("--seconds", type=float, default=3.0, help="length of one timed run, about")
     args = p.parse_args()
     engines = {"kamino_jax": ours}
     if "newton" in args.engines and importlib.util.find_spec("newton"):
@@ -99,13 +99,13 @@ def main():
     rates = {}
     for name in args.scenes:
         dt, counts = SCENES[name]
-        if name in ROBOTS and not (robot_file(name) and importlib.util.find_spec("newton")):
+        if name in ROBOT_FILES and not (robot_file(name) and importlib.util.find_spec("newton")):
             continue
         trace, compile_ = step_compile_time(name, dt)
         emit(args.out, benchmark="compile", scene=name, trace_s=trace, compile_s=compile_, commit=commit(), **machine())
         for worlds in (1,) if args.smoke else counts:
+            steps = 5 if args.smoke else peers.steps_for(name, worlds)
             for engine, run in engines.items():
-                steps = 5 if args.smoke else peers.steps_for(run, name, dt, worlds, args.seconds)
                 start = time.perf_counter()
                 figures = run(name, dt, worlds, steps)
                 if figures is None:

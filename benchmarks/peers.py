@@ -4,14 +4,15 @@ import jax
 import numpy as np
 from _harness import compiled, median_seconds, percentiles
 
-STEPS = {1: 400, 256: 100}
+STEPS = {1: 160, 64: 40, 256: 40}
 
 
-def steps_for(run, name, dt, worlds, seconds):
-    """Steps of one timed run; fewer for the slow combinations."""
-    slow = getattr(run, "func", run) is newton_figures
-    heavy = name in ("dr_legs", "dr_testmech", "pyramid")
-    return max(10, STEPS[worlds] // (10 if slow else 1) // (4 if heavy else 1))
+HEAVY = ("dr_legs", "dr_testmech", "pyramid")
+
+
+def steps_for(name, worlds):
+    """Steps of one timed run, the same for every engine."""
+    return STEPS[worlds] // (4 if name in HEAVY else 1)
 
 
 def newton_builder(name, robot_file):
@@ -19,13 +20,27 @@ def newton_builder(name, robot_file):
     import newton
     from newton.tests.utils import basics
 
-    if name.startswith("dr_"):
-        builder = newton.ModelBuilder()
-        newton.solvers.SolverKamino.register_custom_attributes(builder)
-        builder.add_usd(str(robot_file(name)), enable_self_collisions=False)
-        return builder
+    if name in ROBOTS:
+        return robot(newton, robot_file(name), **ROBOTS[name])
     known = {"box_on_plane": basics.build_box_on_plane, "boxes_nunchaku": basics.build_boxes_nunchaku, "boxes_fourbar": basics.build_boxes_fourbar}
     return known[name]() if name in known else boxes(newton, name)
+
+
+ROBOTS = {"dr_legs": dict(height=0.265, ground=True), "dr_testmech": dict(height=0.0, ground=False)}
+
+
+def robot(newton, file, *, height, ground):
+    """A robot from a USD file, hung in the air at the given height."""
+    builder = newton.ModelBuilder()
+    newton.solvers.SolverKamino.register_custom_attributes(builder)
+    builder.default_shape_cfg.margin, builder.default_shape_cfg.gap = 1e-6, 0.01
+    builder.add_usd(str(file), joint_ordering=None, force_show_colliders=True, collapse_fixed_joints=False, enable_self_collisions=False)
+    scene = newton.ModelBuilder()
+    newton.solvers.SolverKamino.register_custom_attributes(scene)
+    scene.add_builder(builder, xform=((0.0, 0.0, height), (0.0, 0.0, 0.0, 1.0)))
+    if ground:
+        scene.add_ground_plane()
+    return scene
 
 
 def boxes(newton, name):
@@ -66,20 +81,20 @@ def newton_figures(name, dt, worlds, steps, *, tolerance, rho, robot_file):
     builder.replicate(scene, worlds)
     model = builder.finalize(skip_validation_joints=True)
     solver = newton_solver(model, tolerance, rho)
-    now, after, control, status = model.state(), model.state(), model.control(), []
+    control, status = model.control(), []
 
-    def run(count, record=False):
-        nonlocal now, after
-        for _ in range(count):
+    def run(record=False):
+        """The same steps from the same start as everybody's."""
+        now, after = model.state(), model.state()
+        for _ in range(steps):
             solver.step(now, after, control, None, dt)
             now, after = after, now
             if record:
                 status.append(solver.status.numpy().copy())
         wp.synchronize()
 
-    run(3)
-    seconds = median_seconds(lambda: run(steps), repeats=3)
-    run(5, record=True)
+    seconds = median_seconds(run, repeats=3)
+    run(record=True)
     s = np.stack(status)
     return dict(
         world_steps_per_s=worlds * steps / seconds,
