@@ -1,7 +1,7 @@
 """The same scenes on kamino_jax, Newton's SolverKamino and MJX, in one run: python benchmarks/compare.py [--out FILE].
 
-Same dt, same solver tolerance, float32. Engines that are not installed are left out, and so are robots without KAMINO_JAX_ASSETS. MJX solves
-another problem (soft constraints, Newton iterations): its rows are for scale. Prints JSON lines, then a table of ratios.
+Same dt, same solver tolerance, float32. Engines that are not installed are left out, and so are robots without KAMINO_JAX_ASSETS. MJX
+solves another problem (soft constraints, Newton iterations): its rows are for scale. Prints JSON lines, then a table of ratios.
 """
 
 import functools
@@ -111,8 +111,20 @@ def main():
                 if figures is None:
                     continue
                 rates[name, worlds, engine] = figures["world_steps_per_s"]
-                emit(args.out, benchmark="compare", scene=name, worlds=worlds, engine=engine, dt=dt, steps=steps, tolerance=TOLERANCE,
-                     total_s=time.perf_counter() - start, **figures, commit=commit(), **machine())
+                emit(
+                    args.out,
+                    benchmark="compare",
+                    scene=name,
+                    worlds=worlds,
+                    engine=engine,
+                    dt=dt,
+                    steps=steps,
+                    tolerance=TOLERANCE,
+                    total_s=time.perf_counter() - start,
+                    **figures,
+                    commit=commit(),
+                    **machine(),
+                )
     print_ratios(rates)
 
 

@@ -1,7 +1,7 @@
 """Real frictional-contact problems: python benchmarks/fc3d.py FOLDER [--out FILE].
 
-FOLDER holds .npz files with D (3 nc, 3 nc), v_f (3 nc,), mu (nc,), rows (t, o, n) a contact. Per problem: natural map, iterations, time of plain and
-accelerated PADMM from a cold start in float64, with the best penalty out of a few. A target for later solvers.
+FOLDER holds .npz files with D (3 nc, 3 nc), v_f (3 nc,), mu (nc,), rows (t, o, n) a contact. Per problem: natural map, iterations,
+time of plain and accelerated PADMM from a cold start in float64, with the best penalty out of a few. A target for later solvers.
 """
 
 import argparse
@@ -30,7 +30,9 @@ def load(file):
     values, vectors = np.linalg.eigh(0.5 * (D + D.T))
     B, n = vectors * np.sqrt(np.maximum(values, 0)), len(values)
     none = jnp.zeros(0)
-    return Dual(Rows(nc=n // 3), DenseDelassus(jnp.asarray(B), jnp.zeros(n)), jnp.asarray(v_f), none, none, jnp.asarray(mu), jnp.ones(n, bool))
+    return Dual(
+        Rows(nc=n // 3), DenseDelassus(jnp.asarray(B), jnp.zeros(n)), jnp.asarray(v_f), none, none, jnp.asarray(mu), jnp.ones(n, bool)
+    )
 
 
 def attempt(dual, budget, **form):
@@ -63,8 +65,19 @@ def main():
             runs = [(*attempt(dual, budget, rho_0=rho, **form), rho) for rho in PENALTIES]
             reached = [r for r in runs if r[0] <= TARGET]
             residual, k, seconds, rho = min(reached, key=lambda r: r[2]) if reached else min(runs)
-            emit(args.out, benchmark="fc3d", problem=file.stem, contacts=n // 3, form=name, rho=rho, natural_map=residual,
-                 solved=residual <= TARGET, iterations=k, seconds=seconds, commit=commit())
+            emit(
+                args.out,
+                benchmark="fc3d",
+                problem=file.stem,
+                contacts=n // 3,
+                form=name,
+                rho=rho,
+                natural_map=residual,
+                solved=residual <= TARGET,
+                iterations=k,
+                seconds=seconds,
+                commit=commit(),
+            )
 
 
 if __name__ == "__main__":

@@ -22,7 +22,11 @@ def newton_builder(name, robot_file):
 
     if name in ROBOTS:
         return robot(newton, robot_file(name), **ROBOTS[name])
-    known = {"box_on_plane": basics.build_box_on_plane, "boxes_nunchaku": basics.build_boxes_nunchaku, "boxes_fourbar": basics.build_boxes_fourbar}
+    known = {
+        "box_on_plane": basics.build_box_on_plane,
+        "boxes_nunchaku": basics.build_boxes_nunchaku,
+        "boxes_fourbar": basics.build_boxes_fourbar,
+    }
     return known[name]() if name in known else boxes(newton, name)
 
 
@@ -120,10 +124,14 @@ def mjcf(name, dt):
 # Four bars 0.1 m long, three hinges and one `connect` that closes the loop.
 BAR = '<geom type="box" size="{0}" density="1000" contype="0" conaffinity="{1}"/>'
 FOURBAR = (
-    '<body name="first" pos="0 0 .005"><freejoint/>' + BAR.format(".05 .05 .005", 1)
-    + '<body pos=".056 0 .056"><joint axis="0 1 0" pos="0 0 -.056"/>' + BAR.format(".005 .05 .05", 1)
-    + '<body pos="-.056 0 .056"><joint axis="0 1 0" pos=".056 0 0"/>' + BAR.format(".05 .05 .005", 1)
-    + '<body name="last" pos="-.056 0 -.056"><joint axis="0 1 0" pos="0 0 .056"/>' + BAR.format(".005 .05 .05", 1)
+    '<body name="first" pos="0 0 .005"><freejoint/>'
+    + BAR.format(".05 .05 .005", 1)
+    + '<body pos=".056 0 .056"><joint axis="0 1 0" pos="0 0 -.056"/>'
+    + BAR.format(".005 .05 .05", 1)
+    + '<body pos="-.056 0 .056"><joint axis="0 1 0" pos=".056 0 0"/>'
+    + BAR.format(".05 .05 .005", 1)
+    + '<body name="last" pos="-.056 0 -.056"><joint axis="0 1 0" pos="0 0 .056"/>'
+    + BAR.format(".005 .05 .05", 1)
     + "</body></body></body></body>"
 )
 LOOP = '<equality><connect body1="last" body2="first" anchor="0 0 -.056"/></equality>'

@@ -80,9 +80,7 @@ def simulate(args) -> None:
     if not args.dt > 0:
         raise ValueError("--dt must be positive")
     model = load(args.scene)
-    recording = simulation.run(
-        stack([model] * args.worlds), steps=args.steps, dt=args.dt, config=_settings(args), progress=_progress
-    )
+    recording = simulation.run(stack([model] * args.worlds), steps=args.steps, dt=args.dt, config=_settings(args), progress=_progress)
     scene = pathlib.Path(args.scene).stem
     figures = simulation.report(scene, model, recording, dt=args.dt)
     print(json.dumps(figures) if args.json else simulation.table(figures))

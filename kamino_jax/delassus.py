@@ -1,7 +1,7 @@
 """The Delassus operator D = J M⁻¹ Jᵀ + E: apparent inverse inertia of the constraint rows [1/kg, 1/(kg m²)].
 
-Stored as half of it: B = P J S with M⁻¹ = S Sᵀ, so that P D P = B Bᵀ + P² E is symmetric by construction, for any positive row scaling P. It is
-never differentiated; derivatives go through J and M⁻¹ themselves.
+Stored as half of it: B = P J S with M⁻¹ = S Sᵀ, so that P D P = B Bᵀ + P² E is symmetric by construction, for any positive row
+scaling P. It is never differentiated; derivatives go through J and M⁻¹ themselves.
 
 An operator offers `diagonal`, `mv`, `dense_rows` (B as a matrix), `width` (its columns) and `scaled`.
 """

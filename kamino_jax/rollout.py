@@ -48,8 +48,8 @@ def rollout(
     """(last state, record of every step) of one world; recorded arrays have a leading time axis.
 
     Args:
-        controls: a `Control` whose arrays have a leading time axis; or a policy, a function of (state, step index) that returns a `Control`;
-            or None for the model's own drive targets.
+        controls: a `Control` whose arrays have a leading time axis; or a policy, a function of (state, step index) that returns a
+            `Control`; or None for the model's own drive targets.
         dt: time step [s].
         steps: number of steps; needed unless `controls` has a time axis.
         record: names out of "q", "u", "joint_q", "joint_qd", "status", "contacts", "lam", "v_plus", "metrics", or a function of (state,

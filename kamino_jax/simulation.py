@@ -24,7 +24,7 @@ class Recording:
     """What a run leaves behind, as NumPy arrays with a leading time axis."""
 
     summary: dict[str, np.ndarray]  # (steps, worlds) each
-    first: dict[str, np.ndarray]  # world 0: q (steps, nb, 7), joint_q (steps, nq), contact_force (steps,) [N], residual (steps,)
+    first: dict[str, np.ndarray]  # world 0: q (steps, nb, 7), joint_q (steps, nq); contact_force [N], residual, joint_gap (steps,)
     seconds: dict[str, float]  # trace, compile, run
     energy: tuple[float, float]  # [J] mean over worlds, start and end
     last: State
@@ -98,7 +98,7 @@ def run(models: Model, *, steps: int, dt: float, config: Config, progress: Calla
         parts.append(part)
     seconds = dict(trace=clock[1] - clock[0], compile=clock[2] - clock[1], run=time.perf_counter() - started)
     summary, first = _join(parts)
-    first["residual"] = summary["natural_map"][:, 0]
+    first |= dict(residual=summary["natural_map"][:, 0], joint_gap=summary["joint_gap"][:, 0])
     return Recording(summary, first, seconds, (begin, _mean_energy(models, states)), states)
 
 

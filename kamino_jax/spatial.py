@@ -10,7 +10,7 @@ from jax import Array
 
 
 def cross(a: Array, b: Array) -> Array:
-    """a × b of vectors (..., 3): three times fewer operations to compile than component by component."""
+    """A × b of vectors (..., 3): three times fewer operations to compile than component by component."""
     turn = lambda x: jnp.concatenate([x[..., 1:], x[..., :1]], axis=-1)
     return turn(a * turn(b) - turn(a) * b)
 
@@ -30,7 +30,7 @@ def norm(a: Array) -> Array:
 
 
 def normalize(a: Array) -> Array:
-    """a / |a|, and a itself (zero derivative of the length) where |a| = 0."""
+    """A / |a|, and a itself (zero derivative of the length) where |a| = 0."""
     length = norm(a)[..., None]
     return a / jnp.where(length > 0, length, 1)
 
@@ -113,5 +113,3 @@ def cholesky3(A: Array) -> Array:
     l22, _ = pivot(A[2, 2] - l20 * l20 - l21 * l21)
     zero = jnp.zeros_like(l00)
     return jnp.stack([jnp.stack([l00, zero, zero]), jnp.stack([l10, l11, zero]), jnp.stack([l20, l21, l22])])
-
-

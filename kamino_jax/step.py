@@ -5,16 +5,16 @@ import jax.numpy as jnp
 from jax import Array
 
 from . import integrators, warmstart
+from .checks import checked
 from .collision import collide as _collide
 from .config import Config
 from .delassus import dual_form
 from .dynamics.assemble import assemble
 from .joints.kinematics import coordinates, dof_rates, joint_kinematics
+from .measure import step_metrics
 from .model import Model
 from .problem import twist_after
-from .measure import step_metrics
 from .pytree import once, replace
-from .checks import checked
 from .solvers import padmm
 from .start import zero_control
 from .state import Contacts, Control, Info, State
@@ -96,6 +96,4 @@ def _status(it: padmm.Iterate, contacts: Contacts, new: State) -> Status:
     found, slots = contacts.found, contacts.active.shape[0]
     kept = jnp.sum(contacts.active, dtype=jnp.int32)
     dropped = jnp.maximum(found - slots, 0)
-    return Status(
-        result_code(converged, finite), converged, it.k, it.r_p, it.r_d, it.r_c, found, kept, dropped, backend=it.stats
-    )
+    return Status(result_code(converged, finite), converged, it.k, it.r_p, it.r_d, it.r_c, found, kept, dropped, backend=it.stats)

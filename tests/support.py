@@ -73,9 +73,7 @@ def set_hinge(state, angle, com=(0, 0, 0)):
     r = turn @ np.asarray(com, float)
     u = np.r_[np.cross((0, rate, 0), r), 0, rate, 0]
     dtype = state.q.dtype
-    return kj.replace(
-        state, q=jnp.asarray(np.r_[r, q][None], dtype), u=jnp.asarray(u[None], dtype), joint_q=jnp.asarray([angle], dtype)
-    )
+    return kj.replace(state, q=jnp.asarray(np.r_[r, q][None], dtype), u=jnp.asarray(u[None], dtype), joint_q=jnp.asarray([angle], dtype))
 
 
 def cube(builder, name, side, mass, position, **kwargs):

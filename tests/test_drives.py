@@ -1,7 +1,7 @@
 """Armature, damping, drives, effort limits, dry friction, limits and efforts on every DoF of every joint type.
 
-A body of unit mass and inertia, jointed to the world at its centre of mass with aligned frames, without gravity: every DoF is a scalar unit mass, so
-that each law has a closed form.
+A body of unit mass and inertia, jointed to the world at its centre of mass with aligned frames, without gravity: every DoF is a scalar
+unit mass, so that each law has a closed form.
 """
 
 import functools

@@ -47,7 +47,9 @@ def floor_of(name):
 def imports(path):
     """(module inside the package, imported at run time) of every relative import."""
     tree, package = ast.parse(path.read_text()), list(path.relative_to(ROOT).parent.parts)
-    typing_only = {n for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test) for n in ast.walk(node)}
+    typing_only = {
+        n for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test) for n in ast.walk(node)
+    }
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.level and node not in typing_only:
             base = package[: len(package) - node.level + 1]

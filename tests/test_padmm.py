@@ -23,7 +23,9 @@ def dual(D, v_f, mu=(), lower=(), upper=(), **rows) -> Dual:
     array = lambda x: jnp.asarray(np.asarray(x, float), DTYPE)
     B = np.linalg.cholesky(np.asarray(D, float))
     n = len(B)
-    return Dual(Rows(**rows), DenseDelassus(array(B), array(np.zeros(n))), array(v_f), array(lower), array(upper), array(mu), jnp.ones(n, bool))
+    return Dual(
+        Rows(**rows), DenseDelassus(array(B), array(np.zeros(n))), array(v_f), array(lower), array(upper), array(mu), jnp.ones(n, bool)
+    )
 
 
 def coupled():
@@ -215,7 +217,9 @@ def test_a_stack_of_five_carries_its_weight():
     builder = kj.ModelBuilder()
     builder.add_plane(None, mu=0.5)
     for i in range(5):
-        builder.add_body(f"box_{i}", mass=1.0, inertia=(1 / 150,) * 3, position=(0, 0, 0.1 + 0.2 * i - 1e-7 * (i + 1)))  # within the dead zone, so that no contact is lost to rounding
+        builder.add_body(
+            f"box_{i}", mass=1.0, inertia=(1 / 150,) * 3, position=(0, 0, 0.1 + 0.2 * i - 1e-7 * (i + 1))
+        )  # within the dead zone, so that no contact is lost to rounding
         builder.add_box(f"box_{i}", (0.1,) * 3, mu=0.5)
     for i in range(5):
         for j in range(i):

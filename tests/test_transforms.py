@@ -30,7 +30,7 @@ def batched_step():
 
 
 def perturbed(n):
-    """n worlds of one mechanism with different masses and speeds."""
+    """N worlds of one mechanism with different masses and speeds."""
     model, state, control = fourbar()
     models, states = [], []
     for k in range(n):
@@ -130,7 +130,11 @@ def test_states_have_strong_types_that_a_scan_can_carry():
 
 
 def count_equations(jaxpr):
-    inner = [p for eqn in jaxpr.eqns for p in jax.tree.leaves(list(eqn.params.values()), is_leaf=lambda x: hasattr(x, "eqns") or hasattr(x, "jaxpr"))]
+    inner = [
+        p
+        for eqn in jaxpr.eqns
+        for p in jax.tree.leaves(list(eqn.params.values()), is_leaf=lambda x: hasattr(x, "eqns") or hasattr(x, "jaxpr"))
+    ]
     nested = [getattr(p, "jaxpr", p) for p in inner if hasattr(p, "eqns") or hasattr(p, "jaxpr")]
     return len(jaxpr.eqns) + sum(count_equations(j) for j in nested if hasattr(j, "eqns"))
 

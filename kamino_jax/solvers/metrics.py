@@ -50,7 +50,7 @@ def worst(residual: Array) -> Worst:
 
 
 def natural_map(dual: Dual, lam: Array, v: Array) -> Array:
-    """v on bilateral rows, λ - Proj_C(λ - v - Γ(v)) elsewhere, (nd,): zero exactly at solutions."""
+    """V on bilateral rows, λ - Proj_C(λ - v - Γ(v)) elsewhere, (nd,): zero exactly at solutions."""
     rows = dual.rows
     bounds = cones.joint_bounds(rows, dual.lower, dual.upper)
     shifted = lam - v - cones.de_saxce(rows, v, dual.mu)

@@ -10,8 +10,8 @@ On the preconditioned problem D̂ = P D P, v̂_f = P v_f (P one positive number 
     accepted (r_a < w r_a₋):  a = (1 + √(1 + 4 a₋²))/2,  (ŷ, ẑ) = (y, z) + (a₋ - 1)/a ((y, z) - (y₋, z₋))
     restarted otherwise:      a = a_0,  (ŷ, ẑ) = (y₋, z₋),  r_a = r_a₋/w
 
-Then λ = P y and v⁺ = z/P - Γ(z/P). Sources: Tsounis, Grandia, Bächer 2025 (arXiv 2504.19771); restart: Goldstein et al. 2014; details as Newton
-`SolverKamino`.
+Then λ = P y and v⁺ = z/P - Γ(z/P). Sources: Tsounis, Grandia, Bächer 2025 (arXiv 2504.19771); restart: Goldstein et al. 2014; details as
+Newton's `SolverKamino`.
 """
 
 import functools
@@ -23,8 +23,8 @@ from jax import Array
 
 from ..config import Config, PADMMConfig
 from ..delassus import Delassus, DenseDelassus, Dual
-from ..linear import conjugate_residuals, spd_inverse
 from ..layout import Rows
+from ..linear import conjugate_residuals, spd_inverse
 from ..pytree import once, pytree, static
 from . import cones
 from .driver import Progress, iterate_recording, iterate_until

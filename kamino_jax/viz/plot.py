@@ -1,10 +1,11 @@
-"""One picture of a run: coordinates, contact force and residual over time, and the mechanism at a few instants."""
+"""One picture of a run: coordinates, contact force (or joint gap) and residual over time, and the mechanism at a few instants."""
 
 import numpy as np
 
 from ..model import Model
 
 INSTANTS = 5
+LEGEND = 8  # lines that a legend may name
 CIRCLE = np.linspace(0, 2 * np.pi, 25)
 
 
@@ -36,7 +37,10 @@ OUTLINES = {
     "ellipsoid": _rings,
     "capsule": lambda size: _tube(size[0], size[1]) + [r + (0, 0, s * size[1]) for r in _rings(np.full(3, size[0])) for s in (-1, 1)],
     "cylinder": lambda size: _tube(size[0], size[1]),
-    "cone": lambda size: _tube(size[0], size[1])[:1] + [np.array([[size[0] * c, size[0] * s, -size[1]], [0, 0, size[1]]]) for c, s in ((1, 0), (0, 1), (-1, 0), (0, -1))],
+    "cone": lambda size: (
+        _tube(size[0], size[1])[:1]
+        + [np.array([[size[0] * c, size[0] * s, -size[1]], [0, 0, size[1]]]) for c, s in ((1, 0), (0, 1), (-1, 0), (0, -1))]
+    ),
 }
 
 
@@ -79,6 +83,19 @@ def draw_mechanism(axes, model: Model, q: np.ndarray) -> None:
     axes.set(xlabel=f"{'xyz'[across]} [m]", ylabel="z [m]", title=f"mechanism at {INSTANTS} instants (pale to dark)")
 
 
+def draw_coordinates(axes, model: Model, first: dict[str, np.ndarray], t: np.ndarray) -> None:
+    """Joint coordinates over time, or heights where there are no joints."""
+    jointed = first["joint_q"].shape[1] > 0
+    values = first["joint_q"] if jointed else first["q"][:, :, 2]
+    owners = np.asarray(model.topology.coordinate) // 10 if jointed else np.arange(values.shape[1])
+    names = model.names.joints if jointed else model.names.bodies
+    for column, owner in zip(values.T, owners, strict=True):
+        axes.plot(t, column, lw=1, label=names[owner])
+    axes.set(title="joint coordinates" if jointed else "heights of the centres of mass", ylabel="[m, rad]")
+    if values.shape[1] <= LEGEND:
+        axes.legend(fontsize="small")
+
+
 def plot(path: str, scene: str, model: Model, first: dict[str, np.ndarray], dt: float) -> None:
     """Write the picture of world 0 to `path` (.png, .pdf, .svg).
 
@@ -90,12 +107,12 @@ def plot(path: str, scene: str, model: Model, first: dict[str, np.ndarray], dt: 
     t = dt * np.arange(1, len(first["q"]) + 1)
     figure = Figure(figsize=(11, 7.5), layout="constrained")
     (coordinates, mechanism), (force, residual) = figure.subplots(2, 2)
-    labelled = first["joint_q"] if first["joint_q"].shape[1] else first["q"][:, :, 2]
-    coordinates.plot(t, labelled, lw=1)
-    coordinates.set(title="joint coordinates" if first["joint_q"].shape[1] else "heights of the bodies", ylabel="[m, rad]")
+    draw_coordinates(coordinates, model, first, t)
     draw_mechanism(mechanism, model, first["q"])
-    force.plot(t, first["contact_force"], lw=1, color="tab:orange")
-    force.set(title="sum of normal contact forces", ylabel="[N]", xlabel="time [s]")
+    touching = bool(np.any(first["contact_force"]))
+    force.plot(t, first["contact_force"] if touching else first["joint_gap"], lw=1, color="tab:orange")
+    title = "sum of normal contact forces" if touching else "largest joint position error (no contacts)"
+    force.set(title=title, ylabel="[N]" if touching else "[m, rad]", xlabel="time [s]")
     residual.semilogy(t, np.maximum(first["residual"], 1e-16), lw=1, color="tab:green")
     residual.set(title="natural-map residual of the solve", ylabel="[N s, m/s]", xlabel="time [s]")
     for axes in (coordinates, force, residual):

@@ -21,7 +21,9 @@ def random_case(joints, kind, left, rng):
         out["coordinates"] *= -1
     closed = joints.on_manifold(kind, list(axes), X_p, X_c, poses[0])
     keep = {k: out[k] for k in ("residual", "coordinates", "rates", "J", "J_dof")}
-    return dict(coms=coms, poses=poses, twists=twists, X_p=X_p, X_c=X_c, axes=axes[: AXES[kind]], closed_poses=np.array([poses[0], closed]), **keep)
+    return dict(
+        coms=coms, poses=poses, twists=twists, X_p=X_p, X_c=X_c, axes=axes[: AXES[kind]], closed_poses=np.array([poses[0], closed]), **keep
+    )
 
 
 if __name__ == "__main__":

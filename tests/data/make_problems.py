@@ -1,7 +1,7 @@
 """Makes problems.npz from a folder of recorded frictional problems: python make_problems.py FOLDER [FC3D_FOLDER].
 
-FOLDER holds problems.npz of recorded PADMM steps (every problem with its float64 solution); problems of licensed robots stay out. FC3D_FOLDER
-holds converted problems of Siconos (Apache-2.0); those of at most MAX_CONTACTS contacts are kept.
+FOLDER holds problems.npz of recorded PADMM steps (every problem with its float64 solution); problems of licensed robots stay out.
+FC3D_FOLDER holds converted problems of Siconos (Apache-2.0); those of at most MAX_CONTACTS contacts are kept.
 """
 
 import pathlib
