@@ -52,14 +52,17 @@ def step(
         control: inputs; None: no efforts, the model's own drive targets.
         dt: time step [s], a traced number: changing it does not recompile.
         config: settings, static.
-        contacts: contact slots from outside, instead of the model's own detection. As many slots as `model.layout.rows.nc`.
+        contacts: contact slots from outside, instead of the model's own detection, at the pose where the integrator evaluates (Euler:
+            `state.q`; Moreau: half a step on). As many slots as `model.layout.rows.nc`.
 
     Returns:
         The new state, and `Info`: status, contacts, impulses, and what the configuration asks for.
 
     Raises:
-        ValueError: arrays of a shape that the model does not have.
+        ValueError: arrays of a shape that the model does not have, or a time step that is not positive.
     """
+    if isinstance(dt, int | float) and not dt > 0:
+        raise ValueError(f"dt is {dt!r}; a time step must be positive")
     control = zero_control(model) if control is None else control
     state, control, contacts = checked(model, state, control, contacts)
     h = jnp.asarray(dt, model.dtype)

@@ -182,8 +182,7 @@ def test_a_falling_cube_does_not_bounce_off_another_one(kept, gamma):
     hit = np.argmax(np.diff(speed) > 1.0)
     assert speed[hit] == pytest.approx(-3.132, abs=1.5 * G * 2e-3)  # a step and a half
     assert speed[hit + 1 :].max() <= 1e-3 + gamma * 3.132
-    rise = gamma * 3.132 * 0.28 - gamma * 3.132 * 2e-3  # at most from the impact at 0.32 s to the end, less nothing pulled down
-    assert height[-1] == pytest.approx(0.3, abs=1e-3 + max(rise, 0))
+    assert height[-1] == pytest.approx(0.3, abs=1e-3 + gamma * 3.132 * 0.28)  # at that speed from 0.32 s on
 
 
 @IMPACTS
@@ -295,7 +294,8 @@ def test_the_status_says_whether_a_heavy_stack_was_solved():
         np.testing.assert_array_equal(status.converged, solved)
         np.testing.assert_array_equal(status.code, np.where(solved, 0, 1))
         assert np.all(status.iterations[~solved] == cap)
-        assert np.all(error[solved] <= 2 * asked)
+        rounding = 0 if X64 else 3e-5  # [m/s] of 49 N s on 1 kg
+        assert np.all(error[solved] <= 2 * asked + rounding)
     if X64:  # float32 stalls near these tolerances
         default, more = heavy_on_light(DEFAULT_CAP), heavy_on_light(1000)
         assert default["status"].converged[0].all() and more["status"].converged.all()
@@ -342,7 +342,7 @@ find = jax.jit(jax.vmap(kj.collide, (0, 0, None)), static_argnums=2)
 FOUND = kj.Config(dynamics=kj.DynamicsConfig(**KEPT))
 
 
-def matrix_to_z(q):
+def z_axis(q):
     """Third column: where the z axis points."""
     return matrix(q)[:, 2]
 
@@ -362,7 +362,7 @@ def test_face_contacts_survive_rotation_noise(dtype):
         base, size, axis = variant
         builder = kj.ModelBuilder()
         cube(builder, "lower", 1.0, 1.0, (0, 0, 0), rotation=base, gap=1e-3)
-        cube(builder, "upper", 1.0, 1.0, matrix_to_z(base), rotation=product(axis_angle(axis, size), base), gap=1e-3)
+        cube(builder, "upper", 1.0, 1.0, z_axis(base), rotation=product(axis_angle(axis, size), base), gap=1e-3)
         return builder
 
     models, states, _ = worlds(variants, build, dtype=np.dtype(dtype))
@@ -372,7 +372,7 @@ def test_face_contacts_survive_rotation_noise(dtype):
     for (base, _, _), active, distance, normal, point in zip(
         variants, contacts.active, contacts.distance, contacts.normal, contacts.point_b, strict=True
     ):
-        np.testing.assert_allclose(normal[active], np.tile(matrix_to_z(base), (4, 1)), atol=1e-5 if single else 1e-6)
+        np.testing.assert_allclose(normal[active], np.tile(z_axis(base), (4, 1)), atol=1e-5 if single else 1e-6)
         assert np.abs(distance[active]).max() < 1e-6
         corners = point[active]
         assert np.min(np.linalg.norm(corners[:, None] - corners, axis=-1) + 9 * np.eye(4)) > 0.9

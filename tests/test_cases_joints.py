@@ -442,14 +442,15 @@ def test_a_saturated_drive_lets_the_load_fall():
 def rubbing(what):
     """(name, dt, angle, rate) of all wheels with 0.5 N m of dry friction that do this."""
     for name, (angle, rate, _) in mechanisms().items():
-        if name[0].startswith(what):
+        if isinstance(name, tuple) and name[0].startswith(what):
             yield str(name), name[1], angle[:, 0], rate[:, 0]
 
 
 def test_dry_friction_holds_a_joint_for_good():
     """RobotLocomotion/drake#2537, newton-physics/newton#3966: a smoothed law creeps. 0.4 of 0.5 N m."""
-    for name, _, angle, _ in rubbing("stuck"):
-        assert np.abs(angle).max() < (1e-9 if X64 else 1e-6), name
+    for name, dt, angle, _ in rubbing("stuck"):
+        solver = 1e-6 * 1024 * dt  # float32: the residual [rad/s] that was asked for, over the whole run
+        assert np.abs(angle).max() < (1e-9 if X64 else solver), name
 
 
 def test_dry_friction_takes_its_torque_and_no_more():
@@ -462,6 +463,6 @@ def test_dry_friction_brakes_linearly_and_then_holds():
     """dartsim/dart#311: friction treated as an impulse depends on the step. 10 rad/s at 25 rad/s²: 0.4 s, 2 rad."""
     for name, dt, angle, rate in rubbing("coasts"):
         stop = round(0.4 / dt)
-        np.testing.assert_allclose(rate[: stop - 1], 10 - 25 * dt * np.arange(1, stop), atol=1e-7 if X64 else 2e-5, err_msg=name)
+        np.testing.assert_allclose(rate[: stop - 1], 10 - 25 * dt * np.arange(1, stop), atol=1e-7 if X64 else 1e-4, err_msg=name)
         assert np.abs(rate[stop:]).max() <= (1e-9 if X64 else 1e-5), name
         assert angle[-1] == pytest.approx(2.0, abs=10 * dt), name

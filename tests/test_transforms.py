@@ -194,6 +194,13 @@ SHAPES = {
 
 @pytest.mark.parametrize("case", SHAPES)
 def test_wrong_shapes_are_named(case):
+    """At trace time, before anything is compiled."""
     change, message = SHAPES[case]
     with pytest.raises(ValueError, match=message):
         kj.step(*change(*fourbar()), dt=DT)
+
+
+@pytest.mark.parametrize("dt", (0, -0.1, float("nan")))
+def test_time_goes_forward(dt):
+    with pytest.raises(ValueError, match="must be positive"):
+        kj.step(*fourbar(), dt=dt)
