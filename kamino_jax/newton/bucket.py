@@ -15,7 +15,18 @@ from .contacts import Rigid, Surfaces, contacts_from_newton
 from .convert import Index, NewtonState, control_from_newton, motion_from_newton, motion_to_newton
 from .interop import assign, to_jax
 
-STATE_ENTRIES = {"body_q": (7,), "body_qd": (6,), "joint_q": (), "joint_qd": ()}
+MOTION = ("body_q", "body_qd", "joint_q", "joint_qd")
+# Newton's arrays: what their first axis counts, and the shape of an entry.
+ARRAYS = {
+    "body_q": ("body", (7,)),
+    "body_qd": ("body", (6,)),
+    "body_f": ("body", (6,)),
+    "joint_q": ("coordinate", ()),
+    "joint_target_q": ("coordinate", ()),
+    "joint_qd": ("dof", ()),
+    "joint_f": ("dof", ()),
+    "joint_target_qd": ("dof", ()),
+}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -50,9 +61,9 @@ class Bucket:
 
     def write_state(self, state: State, newton_state) -> None:
         """Write the worlds into a Newton state: body_q, body_qd, joint_q, joint_qd, and joint_q_prev where it exists."""
-        old = NewtonState(*self._arrays(**{name: getattr(newton_state, name) for name in STATE_ENTRIES}))
+        old = NewtonState(*self._arrays(**{name: getattr(newton_state, name) for name in MOTION}))
         new = jax.block_until_ready(motion_to_newton(self.model, self.index, state.q, state.u, state.joint_q, old))
-        for name in STATE_ENTRIES:
+        for name in MOTION:
             if getattr(newton_state, name) is not None:
                 assign(getattr(newton_state, name), getattr(new, name))
         if getattr(newton_state, "joint_q_prev", None) is not None:
@@ -83,12 +94,9 @@ class Bucket:
 
     def _arrays(self, **given):
         """JAX arrays under Newton's names; None becomes zeros."""
-        families = {"body": "body", "joint_q": "coordinate", "joint_target_q": "coordinate", "joint_f": "dof"}
         for name, value in given.items():
-            family = families.get(name) or families.get(name.split("_")[0]) or "dof"
-            entry = {"body_q": (7,)}.get(name, (6,) if family == "body" else ())
-            count = self.sizes[family]
-            yield jnp.zeros((count, *entry), self.model.dtype) if value is None else to_jax(value, entry)
+            family, entry = ARRAYS[name]
+            yield jnp.zeros((self.sizes[family], *entry), self.model.dtype) if value is None else to_jax(value, entry)
 
 
 def _rigid(contacts) -> Rigid:
