@@ -27,7 +27,7 @@ SCENES = {  # name: (dt [s], world counts)
     "boxes_fourbar": (2.5e-3, (1, 256)),
     "box_stack": (1e-3, (1, 256)),
     "pyramid": (1e-3, (1,)),
-    "dr_legs": (2e-3, (1, 64)),
+    "dr_legs": (2e-3, (1,)),
     "dr_testmech": (1e-3, (1,)),
 }
 CONFIG = kj.Config(

@@ -15,6 +15,9 @@ def _parser() -> argparse.ArgumentParser:
     info = commands.add_parser("info", help="describe a scene or a model file")
     for command in (simulate, info):
         command.add_argument("scene", help=f"a built-in scene, or a file ({', '.join(FILES)}; needs the extra 'newton')")
+        command.add_argument(
+            "--skip-unsupported", action="store_true", help="drop pairs of shapes that cannot collide here, with a warning"
+        )
         command.add_argument("--precision", type=int, choices=(32, 64), default=32)
         command.add_argument("--json", action="store_true", help="print one JSON object")
     simulate.add_argument("--worlds", type=int, default=1)
@@ -28,8 +31,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def load(name: str):
-    """The Model of a built-in scene or of a file.
+def load(name: str, *, skip_unsupported: bool = False):
+    """The Model of a built-in scene or of a file; `skip_unsupported` drops the file's pairs of shapes that cannot collide here.
 
     Raises:
         ValueError: neither a scene nor a readable file.
@@ -44,7 +47,7 @@ def load(name: str):
         raise ValueError(f"no file {name!r}")
     from .newton import load_file
 
-    return load_file(name)
+    return load_file(name, unsupported="skip" if skip_unsupported else "error")
 
 
 def _settings(args):
@@ -79,7 +82,7 @@ def simulate(args) -> None:
             raise ValueError(f"--{name} must be at least 1")
     if not args.dt > 0:
         raise ValueError("--dt must be positive")
-    model = load(args.scene)
+    model = load(args.scene, skip_unsupported=args.skip_unsupported)
     recording = simulation.run(stack([model] * args.worlds), steps=args.steps, dt=args.dt, config=_settings(args), progress=_progress)
     scene = pathlib.Path(args.scene).stem
     figures = simulation.report(scene, model, recording, dt=args.dt)
@@ -94,7 +97,7 @@ def info(args) -> None:
     """Print what a model is made of."""
     from .simulation import rows_by_family, table
 
-    model = load(args.scene)
+    model = load(args.scene, skip_unsupported=args.skip_unsupported)
     layout = model.layout
     figures = dict(
         scene=pathlib.Path(args.scene).stem,
