@@ -24,19 +24,19 @@ class StepMetrics:
     contacts: Worst  # [m] penetration at the evaluation pose
 
 
-def _momentum_error(model: Model, problem: Problem, lam: Array) -> Array:
-    """M (u⁺ - u_f) - Jᵀ λ of movable bodies; zero up to rounding."""
+def _momentum_error(model: Model, problem: Problem, lam: Array, q: Array) -> Array:
+    """M (u⁺ - u_f) - Jᵀ λ of movable bodies with M itself: also tells masses and inertias that disagree with their inverses."""
     du = (twist_after(problem, lam) - problem.u_f)[:-1]
-    impulse = body_impulses(problem, lam)[:-1]
-    inv_I = problem.inv_I[:-1]
-    residual = jnp.concatenate([du[:, :3] / jnp.maximum(problem.inv_m[:-1, None], jnp.finfo(du.dtype).tiny) - impulse[:, :3], du[:, 3:]], 1)
-    angular = du[:, 3:] - jnp.sum(inv_I * impulse[:, None, 3:], axis=-1)
+    I = world_inertia(model.bodies.inertia, spatial.quat_matrix(q[:, 3:]))
+    momentum = jnp.concatenate([model.bodies.mass[:, None] * du[:, :3], jnp.sum(I * du[:, None, 3:], axis=-1)], axis=1)
     movable = (model.bodies.inv_mass > 0)[:, None]
-    return jnp.where(movable, jnp.concatenate([residual[:, :3], angular], axis=1), 0).reshape(-1)
+    return jnp.where(movable, momentum - body_impulses(problem, lam)[:-1], 0).reshape(-1)
 
 
-def step_metrics(model: Model, problem: Problem, contacts: Contacts, ended: Kinematics, lam: Array, v_plus: Array) -> StepMetrics:
-    """Metrics of one step; `ended`: joints at the end of the step."""
+def step_metrics(
+    model: Model, problem: Problem, contacts: Contacts, ended: Kinematics, lam: Array, v_plus: Array, *, q: Array
+) -> StepMetrics:
+    """Metrics of one step; `ended`: joints at the end of the step, q: poses (nb, 7) at which it was evaluated."""
     top, rows, joints = model.topology, model.layout.rows, model.joints
     dof = top.row_dof[rows.limit]
     value = ended.values.reshape(-1)[top.row[rows.limit]]
@@ -44,7 +44,7 @@ def step_metrics(model: Model, problem: Problem, contacts: Contacts, ended: Kine
     residual = ended.residual.reshape(-1)[top.row[rows.kinematic]]
     return StepMetrics(
         solution=solution_metrics(problem, lam, v_plus),
-        eom=worst(_momentum_error(model, problem, lam)),
+        eom=worst(_momentum_error(model, problem, lam, q)),
         joints=worst(jnp.where(top.row_on[rows.kinematic], residual, 0)),
         limits=worst(jnp.where(top.row_on[rows.limit], violation, 0)),
         contacts=worst(jnp.where(contacts.active, jnp.minimum(contacts.distance, 0), 0)),

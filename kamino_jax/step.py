@@ -84,7 +84,7 @@ def step(
         ended = joint_kinematics(model, q_next, u, coordinates(model.topology, kinematics), config.rotation_correction)
     reactions = warmstart.remember(problem, contacts, touching, lam, v_plus, h)
     new = State(q_next, u, coordinates(model.topology, ended), reactions)
-    metrics = step_metrics(model, problem, contacts, ended, lam, v_plus) if config.compute_solution_metrics else None
+    metrics = step_metrics(model, problem, contacts, ended, lam, v_plus, q=q) if config.compute_solution_metrics else None
     return new, Info(_status(iterate, contacts, new), contacts, lam, v_plus, metrics, history)
 
 
