@@ -11,8 +11,13 @@ from .config import CollisionConfig as CollisionConfig
 from .config import Config as Config
 from .config import ConstraintsConfig as ConstraintsConfig
 from .config import DynamicsConfig as DynamicsConfig
+from .config import GradientConfig as GradientConfig
 from .config import MaterialsConfig as MaterialsConfig
 from .config import PADMMConfig as PADMMConfig
+from .linearize import Linearization as Linearization
+from .linearize import difference as difference
+from .linearize import linearize as linearize
+from .linearize import retract as retract
 from .measure import energy as energy
 from .model import Model as Model
 from .pytree import replace as replace

@@ -194,6 +194,8 @@ def _pad_topology(topology: Topology, small: Layout, large: Layout) -> Topology:
     own, last = large.nb - 1, max(large.nj - 1, 0)
     kind = KINDS[large.joint_kinds[0]].code if large.joint_kinds else 0
     return Topology(
+        moves=_extend(topology.moves, large.nb),
+        turns=_extend(topology.turns, large.nb),
         base=_extend(topology.base, large.nj, own),
         follower=_extend(topology.follower, large.nj, own),
         kind=_extend(topology.kind, large.nj, kind),

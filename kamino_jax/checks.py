@@ -11,7 +11,7 @@ def _expected(model: Model) -> dict[str, tuple[int, ...]]:
     n = model.layout
     nd, nc = n.rows.nd, n.rows.nc
     return {
-        "model.bodies.inv_mass": (n.nb,),
+        "model.bodies.mass": (n.nb,),
         "model.gravity": (3,),
         "state.q": (n.nb, 7),
         "state.u": (n.nb, 6),

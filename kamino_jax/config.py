@@ -176,6 +176,25 @@ class MaterialsConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class GradientConfig:
+    """What a derivative of a step means; nothing here changes a step that is not differentiated.
+
+    `mode` "exact" is the derivative of the step, one-sided at a change of law (stick to slip, open to closed). "smoothed" is not: it blends
+    the laws over a region of size `kappa` [J], so that a resting block feels the push that would move it.
+    `polish` Newton steps take the impulses to rounding before they are differentiated, whatever the solver's tolerance was.
+    """
+
+    mode: str = "exact"
+    kappa: float = 1e-4
+    polish: int = 2
+
+    def __post_init__(self):
+        _choice(self, "mode", ("exact", "smoothed"))
+        _number(self, ("kappa",), "> 0", 0, open_low=True)
+        _count(self, ("polish",), low=0)
+
+
+@dataclasses.dataclass(frozen=True)
 class Config:
     """All settings of `step`. `dataclasses.replace(config, ...)` edits a copy.
 
@@ -199,6 +218,7 @@ class Config:
     padmm: PADMMConfig = field(default_factory=PADMMConfig)
     collision: CollisionConfig = field(default_factory=CollisionConfig)
     materials: MaterialsConfig = field(default_factory=MaterialsConfig)
+    gradient: GradientConfig = field(default_factory=GradientConfig)
 
     def __post_init__(self):
         _choice(self, "dynamics_solver", ("padmm",))

@@ -11,22 +11,22 @@ from jax import Array
 
 from . import spatial
 from .dynamics.assemble import POSITION_SHARE
-from .model import Bodies
+from .model import Topology
 
 
-def _move(bodies: Bodies, q: Array, u: Array, h: Array) -> Array:
+def _move(topology: Topology, q: Array, u: Array, h: Array) -> Array:
     moved = spatial.advance(q, u, h)
     # one Newton step towards |quaternion| = 1 undoes rounding, so that it cannot accumulate
     quat = moved[:, 3:] * (1.5 - 0.5 * jnp.sum(moved[:, 3:] ** 2, axis=1, keepdims=True))
-    return jnp.where((bodies.inv_mass > 0)[:, None], jnp.concatenate([moved[:, :3], quat], axis=1), q)
+    return jnp.where(topology.moves[:, None], jnp.concatenate([moved[:, :3], quat], axis=1), q)
 
 
-def evaluation_pose(bodies: Bodies, q: Array, u: Array, h: Array, integrator: str) -> Array:
+def evaluation_pose(topology: Topology, q: Array, u: Array, h: Array, integrator: str) -> Array:
     """Poses (nb, 7) at which contacts, joints and inertia are evaluated."""
     share = 1.0 - POSITION_SHARE[integrator]
-    return q if share == 0 else _move(bodies, q, u, share * h)
+    return q if share == 0 else _move(topology, q, u, share * h)
 
 
-def advance_pose(bodies: Bodies, q: Array, u: Array, h: Array, integrator: str) -> Array:
+def advance_pose(topology: Topology, q: Array, u: Array, h: Array, integrator: str) -> Array:
     """Poses (nb, 7) at the end of the step, from the evaluation poses and the new twists."""
-    return _move(bodies, q, u, POSITION_SHARE[integrator] * h)
+    return _move(topology, q, u, POSITION_SHARE[integrator] * h)

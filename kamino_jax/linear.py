@@ -4,6 +4,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from .pytree import pytree
+
 
 def spd_inverse(A: Array) -> Array:
     """A⁻¹ of one symmetric positive definite matrix: L⁻ᵀ L⁻¹ with A = L Lᵀ.
@@ -40,3 +42,23 @@ def conjugate_residuals(mv, b: Array, x: Array, *, atol: Array, rtol: float, max
     r = b - mv(x)
     Ar = mv(r)
     return jax.lax.while_loop(keep_going, iterate, (0, x, r, r, Ar, Ar, jnp.sum(r * Ar)))[1]
+
+
+@pytree
+class Factors:
+    """A⁻¹ = U⁻¹ (L⁻¹ P), both factors inverted explicitly: products cost less than triangular solves, and err less than A⁻¹ itself."""
+
+    lower: Array  # (n, n) L⁻¹ P
+    upper: Array  # (n, n) U⁻¹
+
+    def __matmul__(self, b: Array) -> Array:
+        """A⁻¹ b."""
+        return jnp.matmul(self.upper, jnp.matmul(self.lower, b, precision="highest"), precision="highest")
+
+
+def factorise(A: Array) -> Factors:
+    """Factors of one square matrix by elimination with partial pivoting."""
+    lu, _, order = jax.lax.linalg.lu(A)
+    eye = jnp.eye(A.shape[0], dtype=A.dtype)
+    lower = jax.lax.linalg.triangular_solve(lu, eye[order], left_side=True, lower=True, unit_diagonal=True)
+    return Factors(lower, jax.lax.linalg.triangular_solve(lu, eye, left_side=True, lower=False))

@@ -29,8 +29,7 @@ def _momentum_error(model: Model, problem: Problem, lam: Array, q: Array) -> Arr
     du = (twist_after(problem, lam) - problem.u_f)[:-1]
     I = world_inertia(model.bodies.inertia, spatial.quat_matrix(q[:, 3:]))
     momentum = jnp.concatenate([model.bodies.mass[:, None] * du[:, :3], jnp.sum(I * du[:, None, 3:], axis=-1)], axis=1)
-    movable = (model.bodies.inv_mass > 0)[:, None]
-    return jnp.where(movable, momentum - body_impulses(problem, lam)[:-1], 0).reshape(-1)
+    return jnp.where(model.topology.moves[:, None], momentum - body_impulses(problem, lam)[:-1], 0).reshape(-1)
 
 
 def step_metrics(
@@ -55,7 +54,7 @@ def energy(model: Model, state: State) -> tuple[Array, Array]:
     """(kinetic, potential) energy [J] of one world: Σ ½ m v² + ½ ω·I ω and -Σ m g·r, over movable bodies."""
     I = world_inertia(model.bodies.inertia, spatial.quat_matrix(state.q[:, 3:]))
     v, w = state.u[:, :3], state.u[:, 3:]
-    movable = model.bodies.inv_mass > 0
+    movable = model.topology.moves
     mass = jnp.where(movable, model.bodies.mass, 0)
     spin = jnp.sum(w * jnp.sum(I * w[:, None, :], axis=-1), axis=-1)
     kinetic = 0.5 * jnp.sum(mass * jnp.sum(v * v, axis=1) + jnp.where(movable, spin, 0))

@@ -43,6 +43,8 @@ class Names:
 class Topology:
     """Wiring of one world, int32 and bool. Padded entries are switched off by the masks."""
 
+    moves: Array  # (nb,) bool: forces move the body; not kinematic, not massless
+    turns: Array  # (nb,) bool: torques turn it; not kinematic, no singular inertia
     base: Array  # (nj,) body that carries the joint frame
     follower: Array  # (nj,) body that moves in it
     kind: Array  # (nj,) joint type code
@@ -62,12 +64,10 @@ class Topology:
 
 @pytree
 class Bodies:
-    """Mass properties. Immovable bodies have zero inverse mass and inverse inertia."""
+    """Mass properties; `Topology.moves` and `turns` say which bodies they act on."""
 
     mass: Array  # (nb,) [kg]
-    inv_mass: Array  # (nb,) [1/kg]
     inertia: Array  # (nb, 3, 3) [kg m²] about the centre of mass, body axes
-    inv_inertia: Array  # (nb, 3, 3) [1/(kg m²)]
     com: Array  # (nb, 3) [m] centre of mass in the body frame
 
 
@@ -130,4 +130,4 @@ class Model:
     @property
     def dtype(self):
         """Precision of the model and of everything computed from it."""
-        return self.bodies.inv_mass.dtype
+        return self.bodies.mass.dtype

@@ -55,16 +55,25 @@ def apply_inverse_mass(problem: Problem, w: Array) -> Array:
     return jnp.concatenate([problem.inv_m[:, None] * w[:, :3], angular], axis=1)
 
 
-def free_velocity(problem: Problem) -> Array:
-    """v_f = J u_f + v_b + ε J u, the constraint velocity if no impulse acted, (nd,) [m/s, rad/s]."""
-    v_f = constraint_velocity(problem, problem.u_f) + problem.v_b
+def bias_velocity(problem: Problem) -> Array:
+    """v_b + ε J u: what the constraint velocities are asked to be besides zero, (nd,) [m/s, rad/s]."""
     if problem.rows.nc == 0:
-        return v_f
+        return problem.v_b
     normals = jnp.s_[problem.rows.nj + 2 :: 3]
     approach = jnp.sum(problem.J[normals] * problem.u[problem.body[normals]], axis=(1, 2))
-    return v_f.at[normals].add(problem.eps * approach)
+    return problem.v_b.at[normals].add(problem.eps * approach)
+
+
+def free_velocity(problem: Problem) -> Array:
+    """v_f = J u_f + v_b + ε J u, the constraint velocity if no impulse acted, (nd,) [m/s, rad/s]."""
+    return constraint_velocity(problem, problem.u_f) + bias_velocity(problem)
 
 
 def twist_after(problem: Problem, lam: Array) -> Array:
     """u⁺ = u_f + M⁻¹ Jᵀ λ, (nb + 1, 6) [m/s, rad/s]."""
     return problem.u_f + apply_inverse_mass(problem, body_impulses(problem, lam))
+
+
+def velocity_after(problem: Problem, lam: Array) -> Array:
+    """V = D λ + v_f = J u⁺ + E λ + v_b + ε J u, (nd,) [m/s, rad/s], without forming D."""
+    return constraint_velocity(problem, twist_after(problem, lam)) + problem.E * lam + bias_velocity(problem)

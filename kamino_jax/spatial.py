@@ -100,6 +100,13 @@ def advance(q: Array, u: Array, h: Array) -> Array:
     return jnp.concatenate([q[..., :3] + h * u[..., :3], quat_multiply(quat_exp(h * u[..., 3:]), q[..., 3:])], axis=-1)
 
 
+def inverse3(A: Array) -> Array:
+    """Inverse of matrices (..., 3, 3) by cofactors."""
+    r = A[..., 0, :], A[..., 1, :], A[..., 2, :]
+    columns = jnp.stack([cross(r[1], r[2]), cross(r[2], r[0]), cross(r[0], r[1])], axis=-1)
+    return columns / jnp.sum(r[0] * columns[..., 0], axis=-1)[..., None, None]
+
+
 def cholesky3(A: Array) -> Array:
     """Lower triangular L with L Lᵀ = A for one symmetric positive semidefinite 3 x 3 matrix; zero columns where a pivot vanishes."""
 

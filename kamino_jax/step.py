@@ -15,7 +15,7 @@ from .measure import step_metrics
 from .model import Model
 from .problem import twist_after
 from .pytree import once, replace
-from .solvers import padmm
+from .solvers import implicit, padmm
 from .start import zero_control
 from .state import Contacts, Control, Info, State
 from .status import Status, result_code
@@ -66,7 +66,7 @@ def step(
     control = zero_control(model) if control is None else control
     state, control, contacts = checked(model, state, control, contacts)
     h = jnp.asarray(dt, model.dtype)
-    q = integrators.evaluation_pose(model.bodies, state.q, state.u, h, config.integrator)
+    q = integrators.evaluation_pose(model.topology, state.q, state.u, h, config.integrator)
     if contacts is None:
         with jax.named_scope("collide"):
             contacts = once(_collide(model, q, config))
@@ -76,13 +76,15 @@ def step(
         kinematics = joint_kinematics(model, q, state.u, state.joint_q, config.rotation_correction)
         problem, touching = assemble(model, q, state.u, control, kinematics, contacts, dt=h, config=config)
     with jax.named_scope("solve"):
-        guess = once(warmstart.guess(problem, contacts, touching, state.reactions, h, config.padmm))
-        lam, v_plus, iterate, history = padmm.solve(dual_form(problem), guess, config)
+        frozen, *hint = jax.lax.stop_gradient((problem, contacts, touching, state.reactions))
+        guess = once(warmstart.guess(frozen, *hint, jax.lax.stop_gradient(h), config.padmm))
+        lam, v_plus, iterate, history = padmm.solve(dual_form(frozen), guess, config)
+        lam, v_plus = implicit.solution(problem, lam, v_plus, config.gradient)
     with jax.named_scope("integrate"):
         u = once(_damped(twist_after(problem, lam)[:-1], config.angular_velocity_damping * h))
-        q_next = once(integrators.advance_pose(model.bodies, q, u, h, config.integrator))
+        q_next = once(integrators.advance_pose(model.topology, q, u, h, config.integrator))
         ended = joint_kinematics(model, q_next, u, coordinates(model.topology, kinematics), config.rotation_correction)
-    reactions = warmstart.remember(problem, contacts, touching, lam, v_plus, h)
+    reactions = jax.lax.stop_gradient(warmstart.remember(problem, contacts, touching, lam, v_plus, h))
     new = State(q_next, u, coordinates(model.topology, ended), reactions)
     metrics = step_metrics(model, problem, contacts, ended, lam, v_plus, q=q) if config.compute_solution_metrics else None
     return new, Info(_status(iterate, contacts, new), contacts, lam, v_plus, metrics, history)

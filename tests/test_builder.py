@@ -331,12 +331,12 @@ def test_joints_between_immovable_bodies_own_no_rows_but_keep_coordinates():
     assert (model.layout.nq, model.layout.nv) == (1, 1)
 
 
-def test_immovable_bodies_have_no_inverse_mass():
+def test_immovable_bodies_neither_move_nor_turn():
     builder = rod_builder(kinematic=True)
     builder.add_body("dot")
-    bodies = builder.finalize().bodies
-    assert not np.any(bodies.inv_mass) and not np.any(bodies.inv_inertia)
-    assert bodies.mass.tolist() == [1.0, 0.0]
+    model = builder.finalize()
+    assert not np.any(model.topology.moves) and not np.any(model.topology.turns)
+    assert model.bodies.mass.tolist() == [1.0, 0.0]
 
 
 def test_massless_bodies_may_be_welded_to_the_world():

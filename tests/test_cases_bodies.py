@@ -191,9 +191,7 @@ def edited(models):
     bodies = kj.replace(
         b,
         mass=b.mass.at[mass].multiply(2),
-        inv_mass=b.inv_mass.at[mass].divide(2),
         inertia=b.inertia.at[inertia].multiply(2),
-        inv_inertia=b.inv_inertia.at[inertia].divide(2),
         com=b.com.at[centre, 0, 0].add(SHIFT),
     )
     return kj.replace(models, bodies=bodies, geoms=kj.replace(g, mu=g.mu.at[friction].set(0.3)))

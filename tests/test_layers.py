@@ -12,7 +12,8 @@ FILES = sorted(ROOT.rglob("*.py"))
 
 # Floors from the ground up. A module may import from its own floor's package and from lower floors only.
 FLOORS = [
-    {"pytree", "spatial", "linear"},
+    {"pytree", "spatial"},
+    {"linear"},
     {"layout", "status", "recovery", "joints.kinds", "collision.kinds", "collision.materials", "collision.frames", "collision.shapes"},
     {"model", "config", "problem"},
     {"state", "delassus"},
@@ -21,6 +22,7 @@ FLOORS = [
     {"dynamics", "solvers"},
     {"warmstart", "integrators", "measure"},
     {"step"},
+    {"linearize"},
     {"rollout"},
     {"builder"},
     {"batch", "scenes"},

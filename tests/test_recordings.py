@@ -113,7 +113,7 @@ def follow(model, start, inputs, mode, *, dt, config):
         before, control, contacts = at
         state = jax.tree.map(lambda a, b: jnp.where(mode == RECORDED_STATE, a, b), before, state)
         if model.layout.pairs and contacts.active.size:
-            pose = evaluation_pose(model.bodies, state.q, state.u, dt, config.integrator)
+            pose = evaluation_pose(model.topology, state.q, state.u, dt, config.integrator)
             own = kj.collide(model, kj.replace(state, q=pose), config)
             contacts = jax.tree.map(lambda a, b: jnp.where(mode == OWN_CONTACTS, a, b), own, contacts)
         state, info = kj.step(model, state, control, dt=dt, config=config, contacts=contacts)

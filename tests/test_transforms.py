@@ -35,7 +35,7 @@ def perturbed(n):
     models, states = [], []
     for k in range(n):
         scale = 1 + 0.05 * k
-        bodies = kj.replace(model.bodies, mass=model.bodies.mass * scale, inv_mass=model.bodies.inv_mass / scale)
+        bodies = kj.replace(model.bodies, mass=model.bodies.mass * scale)
         models.append(kj.replace(model, bodies=bodies))
         states.append(kj.replace(state, u=state.u * scale))
     return kj.stack(models), kj.stack(states), kj.stack([control] * n)
@@ -115,7 +115,7 @@ def test_numbers_do_not_recompile():
     model, state, control = scenes.box_on_plane()
     traced = jax.jit(chex.assert_max_traces(lambda m, s, c, dt: kj.step(m, s, c, dt=dt, config=CONFIG), n=1))
     for scale in (1.0, 2.0):
-        bodies = kj.replace(model.bodies, mass=model.bodies.mass * scale, inv_mass=model.bodies.inv_mass / scale)
+        bodies = kj.replace(model.bodies, mass=model.bodies.mass * scale)
         geoms = kj.replace(model.geoms, mu=model.geoms.mu * scale)
         edited = kj.replace(model, bodies=bodies, geoms=geoms, gravity=model.gravity * scale)
         state, _ = traced(edited, state, control, 0.001 * scale)

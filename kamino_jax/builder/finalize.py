@@ -37,12 +37,12 @@ def finalize(parts: Parts, dtype, max_contacts) -> Model:
     masses = [mass_properties(b, [s for s in parts.shapes if s.body == i]) for i, b in enumerate(parts.bodies)]
     refuse_singular(parts.bodies, masses, parts.joints)
     frozen = [immovable(b, m) for b, m in zip(parts.bodies, masses, strict=True)]
-    layout, topology = _wiring(parts, frozen, max_contacts)
+    layout, topology = _wiring(parts, masses, frozen, max_contacts)
     model = Model(
         layout=layout,
         names=_names(parts),
         topology=topology,
-        bodies=_bodies(masses, frozen),
+        bodies=_bodies(masses),
         joints=_joints(parts.joints),
         geoms=_geoms(parts.shapes),
         gravity=parts.gravity,
@@ -85,11 +85,11 @@ def _capacity(max_contacts, total):
     return int(max_contacts)
 
 
-def _wiring(parts, frozen, max_contacts):
+def _wiring(parts, masses, frozen, max_contacts):
     """Layout and topology."""
     joints, shapes = parts.joints, parts.shapes
-    moves = [not (frozen[j.child] and (j.parent == -1 or frozen[j.parent])) for j in joints]
-    tables = joint_tables(joints, moves)
+    acts = [not (frozen[j.child] and (j.parent == -1 or frozen[j.parent])) for j in joints]
+    tables = joint_tables(joints, acts)
     touching = may_touch(shapes, joints, parts.ignored) if parts.touching is None else parts.touching
     kinds, pair, flip = candidate_pairs(shapes, frozen, touching)
     layout = Layout(
@@ -103,6 +103,8 @@ def _wiring(parts, frozen, max_contacts):
         pairs=kinds,
     )
     topology = Topology(
+        moves=np.array([not f and m.mass > 0 for f, m in zip(frozen, masses, strict=True)], bool),
+        turns=np.array([not (f or is_singular(m.inertia)) for f, m in zip(frozen, masses, strict=True)], bool),
         base=_ints(j.parent for j in joints),
         follower=_ints(j.child for j in joints),
         kind=_ints(KINDS[j.kind].code for j in joints),
@@ -131,15 +133,10 @@ def _stack(arrays, width):
     return np.array(list(arrays), float).reshape(-1, width)
 
 
-def _bodies(masses: list[MassProperties], frozen):
-    held = [f or m.mass == 0 for f, m in zip(frozen, masses, strict=True)]
-    stiff = [f or is_singular(m.inertia) for f, m in zip(frozen, masses, strict=True)]
-    inverse = [np.zeros((3, 3)) if f else np.linalg.inv(m.inertia) for f, m in zip(stiff, masses, strict=True)]
+def _bodies(masses: list[MassProperties]):
     return Bodies(
         mass=np.array([m.mass for m in masses], float),
-        inv_mass=np.array([0.0 if f else 1 / m.mass for f, m in zip(held, masses, strict=True)]),
         inertia=np.array([m.inertia for m in masses]),
-        inv_inertia=np.array([(a + a.T) / 2 for a in inverse]),
         com=np.array([m.com for m in masses]),
     )
 

@@ -14,7 +14,7 @@ from ..pytree import once, pytree, replace
 from ..recovery import hard_rate
 from ..state import Contacts, Control
 from .contact_rows import ContactRows, contact_rows
-from .inertia import free_twist, world_inertia
+from .inertia import free_twist, inverse_inertia, inverse_mass, world_inertia
 
 POSITION_SHARE = {"euler": 1.0, "moreau": 0.5}  # share of the step that moves the pose after the solve
 
@@ -87,9 +87,9 @@ def assemble(
         dt: time step [s].
     """
     R = once(spatial.quat_matrix(q[:, 3:]))
-    I, inv_I = once((world_inertia(model.bodies.inertia, R), world_inertia(model.bodies.inv_inertia, R)))
+    I, inv_I = once((world_inertia(model.bodies.inertia, R), world_inertia(inverse_inertia(model), R)))
     w = control.w_ext + effort_wrenches(model, kinematics, control.tau)
-    u_f = free_twist(model.bodies, I, inv_I, u, w, gravity=model.gravity, h=dt)
+    u_f = free_twist(model, I, inv_I, u, w, dt)
     joints = joint_rows(model, kinematics, control, dt, config)
     r = with_world(q[:, :3], jnp.zeros(3))
     touching = contact_rows(contacts, r, dt, config.constraints, POSITION_SHARE[config.integrator])
@@ -97,7 +97,7 @@ def assemble(
     bound = jnp.where(on, joints.bound, 0)
     problem = Problem(
         rows=replace(model.layout.rows, nc=contacts.active.shape[0]),
-        inv_m=with_world(model.bodies.inv_mass, jnp.zeros(())),
+        inv_m=with_world(inverse_mass(model), jnp.zeros(())),
         inv_I=with_world(inv_I, jnp.zeros((3, 3))),
         u=with_world(u, jnp.zeros(6)),
         u_f=with_world(u_f, jnp.zeros(6)),

@@ -5,7 +5,19 @@ import jax.numpy as jnp
 from jax import Array
 
 from .. import spatial
-from ..model import Bodies
+from ..model import Model
+
+
+def inverse_mass(model: Model) -> Array:
+    """1/m (nb,), 0 for bodies that forces do not move."""
+    moves = model.topology.moves
+    return jnp.where(moves, 1 / jnp.where(moves, model.bodies.mass, 1), 0)
+
+
+def inverse_inertia(model: Model) -> Array:
+    """I⁻¹ (nb, 3, 3) in body axes, 0 for bodies that torques do not turn."""
+    turns = model.topology.turns[:, None, None]
+    return jnp.where(turns, spatial.inverse3(jnp.where(turns, model.bodies.inertia, jnp.eye(3, dtype=model.dtype))), 0)
 
 
 def world_inertia(I: Array, R: Array) -> Array:
@@ -26,7 +38,7 @@ def gyroscopic_change(L: Array, w: Array, h: Array) -> Array:
     return scale * turned - L
 
 
-def free_twist(bodies: Bodies, I: Array, inv_I: Array, u: Array, w: Array, *, gravity: Array, h: Array) -> Array:
+def free_twist(model: Model, I: Array, inv_I: Array, u: Array, w: Array, h: Array) -> Array:
     """Twists (nb, 6) [m/s, rad/s] after h if no constraint impulse acted; immovable bodies keep theirs.
 
     Args:
@@ -35,7 +47,7 @@ def free_twist(bodies: Bodies, I: Array, inv_I: Array, u: Array, w: Array, *, gr
     """
     momentum = jnp.sum(I * u[:, None, 3:], axis=-1)
     gyro = jax.vmap(gyroscopic_change, in_axes=(0, 0, None))(momentum, u[:, 3:], h)
-    movable = (bodies.inv_mass > 0)[:, None]
-    dv = h * (bodies.inv_mass[:, None] * w[:, :3] + jnp.where(movable, gravity, 0))
+    fall = jnp.where(model.topology.moves[:, None], model.gravity, 0)
+    dv = h * (inverse_mass(model)[:, None] * w[:, :3] + fall)
     dw = jnp.sum(inv_I * (h * w[:, 3:] + gyro)[:, None, :], axis=-1)
     return u + jnp.concatenate([dv, dw], axis=1)

@@ -112,7 +112,7 @@ def _surfaces(arrays: Arrays, own: Ownership, members: list[Members], worlds, mo
     slot = np.full(arrays.world_count, -1)
     slot[worlds] = np.arange(len(worlds))
     immovable = np.zeros(len(own.body_world) + 1, bool)
-    held = (np.asarray(models.bodies.inv_mass) == 0) & (np.asarray(models.bodies.inv_inertia) == 0).all((-1, -2))
+    held = ~(np.asarray(models.topology.moves) | np.asarray(models.topology.turns))
     immovable[np.stack([m.body for m in members])] = held
     ints = lambda x: jnp.asarray(np.asarray(x), jnp.int32)
     floats = lambda name: jnp.asarray(getattr(arrays, name), models.dtype)

@@ -22,15 +22,13 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..config import Config, PADMMConfig
-from ..delassus import Delassus, DenseDelassus, Dual
-from ..layout import Rows
+from ..delassus import Dual
 from ..linear import conjugate_residuals, spd_inverse
-from ..pytree import once, pytree, static
+from ..pytree import pytree
 from . import cones
 from .driver import Progress, iterate_recording, iterate_until
+from .scaling import EPS, Scaled, precondition
 
-EPS = 1.1920929e-07  # Kamino's float32 epsilon: regularises P and is the least tolerance of inner solves
-P_MIN, P_MAX = 1 / 50, 50.0
 CR_RTOL = 1e-8  # Kamino's default
 
 
@@ -73,37 +71,6 @@ class Iterate:
     r_d: Array
     r_c: Array
     stats: PADMMStatus
-
-
-@pytree
-class Scaled:
-    """The preconditioned problem."""
-
-    rows: Rows = static()
-    operator: Delassus | DenseDelassus
-    P: Array
-    v_f: Array
-    lower: Array
-    upper: Array
-    bounds: tuple[Array, Array]
-    mu: Array
-
-
-def preconditioner(dual: Dual) -> Array:
-    """P = clip(1/√(D_ii + ε), 1/50, 50), (nd,); contacts take the largest of their three diagonal entries."""
-    rows, diagonal = dual.rows, dual.D.diagonal()
-    contacts = jnp.max(cones.contacts_of(rows, diagonal), axis=1)
-    diagonal = jnp.concatenate([diagonal[: rows.nj], jnp.repeat(contacts, 3)])
-    return jnp.clip(1 / jnp.sqrt(jnp.abs(diagonal) + EPS), P_MIN, P_MAX)
-
-
-def precondition(dual: Dual, enabled: bool) -> Scaled:
-    """The problem in preconditioned units (P = 1 if not enabled)."""
-    rows = dual.rows
-    P = once(preconditioner(dual)) if enabled else jnp.ones_like(dual.v_f)
-    lower, upper = dual.lower / P[rows.bounded], dual.upper / P[rows.bounded]
-    bounds = cones.joint_bounds(rows, lower, upper)
-    return once(Scaled(rows, dual.D.scaled(P), P, P * dual.v_f, lower, upper, bounds, dual.mu))
 
 
 # Ways to solve (D̂ + σ 1) x = r. Each returns solve(r, σ, x0, atol).

@@ -1,0 +1,144 @@
+"""The derivative of a solution, whatever found it.
+
+At the impulses λ the laws of the rows are linearised (`modes`) and closed with the dual form, all in preconditioned units:
+
+    K dy + V ds = c,    ds = D̂ dy + r,    D̂ = B Bᵀ + Ê,    dλ = P dy
+
+r is the change of the velocities with λ held: one `jvp` through J u⁺ + E λ + v_b + ε J u, so no derivative of D is ever formed and
+cotangents reach every part of the problem. c collects moving bounds and friction coefficients. The operator is singular where rows are
+redundant (closed loops, faces on four corners); there only Jᵀ λ and the velocities are determined, and r is consistent. Each pass of
+
+    y ← y + (K + V (D̂ + σ))⁻¹ (c - K y - V (D̂ y + r))
+
+is a proximal step, exact on what is determined, and leaves the rest alone. The rule is linear in the tangents, so forward and reverse mode
+are one rule, differentiable itself. Source: De Saxcé's form of the contact law, as in Le Lidec et al. 2024 (arXiv 2405.17020).
+"""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..config import GradientConfig
+from ..delassus import dual_form
+from ..linear import Factors, factorise
+from ..problem import Problem, velocity_after
+from ..pytree import pytree
+from . import cones
+from .modes import Modes, modes
+from .scaling import Scaled, precondition
+
+CHORDS = 2  # corrections with one factorisation
+
+
+@pytree
+class System:
+    """The linearised problem at one solution."""
+
+    modes: Modes
+    B: Array  # (nd, width) P J S
+    E: Array  # (nd,) P² E
+    factors: Factors  # of the body-space or the row-space matrix, whichever is smaller
+
+    def residual(self, c: Array, r: Array, y: Array) -> Array:
+        """C - K y - V (D̂ y + r)."""
+        return c - self.modes.K @ y - self.modes.V @ (self.B @ (y @ self.B) + self.E * y + r)
+
+    def correct(self, b: Array) -> Array:
+        """(K + V (D̂ + σ))⁻¹ b."""
+        if self.B.shape[0] <= self.B.shape[1]:
+            return self.factors @ b
+        a = self.modes.inverse @ b
+        return a - self.modes.inverse @ (self.modes.V @ (self.B @ (self.factors @ (a @ self.B))))
+
+
+def system(scaled: Scaled, y: Array, s: Array, active: Array, settings: GradientConfig) -> System:
+    """Factorised linearisation at impulses y and velocities s."""
+    kappa = settings.kappa if settings.mode == "smoothed" else 0.0
+    sigma = _sigma(y.dtype)
+    laws = modes(scaled, y, s, active, kappa=kappa, sigma=sigma)
+    B, E = scaled.operator.dense_rows(), scaled.operator.E
+    if B.shape[0] <= B.shape[1]:
+        blocks = laws.K @ jnp.eye(B.shape[0], dtype=B.dtype) + laws.V @ (jnp.matmul(B, B.T, precision="highest") + jnp.diag(E + sigma))
+        return System(laws, B, E, factorise(blocks))
+    schur = jnp.matmul(B.T, laws.inverse @ (laws.V @ B), precision="highest")
+    return System(laws, B, E, factorise(jnp.eye(B.shape[1], dtype=B.dtype) + schur))
+
+
+def _sigma(dtype) -> float:
+    """Proximal compliance on a unit diagonal: far above rounding, far below what tells rows apart."""
+    return 1e-6 if jnp.finfo(dtype).bits == 64 else 1e-4
+
+
+def _passes(dtype) -> int:
+    return 4 if jnp.finfo(dtype).bits == 64 else 8
+
+
+def accurate(tree):
+    """Floats in the widest precision that is switched on, so that a float32 model has a double precision backward solve under x64."""
+    wide = jnp.result_type(float)
+    return jax.tree.map(lambda x: x.astype(wide) if jnp.issubdtype(x.dtype, jnp.floating) else x, tree)
+
+
+def natural_map(scaled: Scaled, y: Array, s: Array, active: Array) -> Array:
+    """F of `modes`, preconditioned units, (nd,): zero exactly at solutions."""
+    rows = scaled.rows
+    F = y - cones.project(rows, y - s - cones.de_saxce(rows, s, scaled.mu), scaled.bounds, scaled.mu)
+    return jnp.where(active, F.at[rows.bilateral].set(s[rows.bilateral]), 0)
+
+
+def velocities(scaled: Scaled, y: Array) -> Array:
+    """S = D̂ y + P v_f."""
+    return scaled.operator.mv(y) + scaled.v_f
+
+
+def polished(scaled: Scaled, y: Array, active: Array, settings: GradientConfig) -> Array:
+    """Impulses taken to the floor of the natural map by semismooth Newton steps; a step that does not lower it is not taken."""
+    worst = lambda y: jnp.max(jnp.abs(natural_map(scaled, y, velocities(scaled, y), active)), initial=0)
+    for _ in range(settings.polish):
+        s = velocities(scaled, y)
+        newton = system(scaled, y, s, active, dataclasses.replace(settings, mode="exact"))
+        trial = y
+        for _ in range(CHORDS):
+            trial = trial - newton.correct(newton.modes.frame @ natural_map(scaled, trial, velocities(scaled, trial), active))
+        y = jnp.where(worst(trial) < worst(y), trial, y)
+    return y
+
+
+def _moved(scaled: Scaled, laws: Modes, lower: Array, upper: Array, mu: Array) -> Array:
+    """c: the share of moving bounds and friction coefficients, (nd,)."""
+    rows = scaled.rows
+    box = laws.bound_share[0] * lower + laws.bound_share[1] * upper
+    head = [jnp.zeros(rows.bilateral.stop, box.dtype), box, jnp.zeros(rows.nl, box.dtype)]
+    return jnp.concatenate([*head, (laws.mu_share * mu[:, None]).reshape(-1)])
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(3,))
+def solution(problem: Problem, lam: Array, v_plus: Array, settings: GradientConfig) -> tuple[Array, Array]:
+    """(λ, v⁺) as they are, with the derivative of the problem's solution attached; costs nothing unless differentiated."""
+    return lam, v_plus
+
+
+@solution.defjvp
+def _solution_jvp(settings, primals, tangents):
+    problem, lam, _ = primals
+    moved = tangents[0]
+    frozen = accurate(precondition(dual_form(problem), True))
+    P, y = frozen.P, lam.astype(frozen.P.dtype) / frozen.P
+    y = polished(*jax.lax.stop_gradient((frozen, y, problem.active)), settings)
+    lam = (P * y).astype(lam.dtype)
+    lam, v_plus = solution(problem, lam, velocity_after(problem, lam), settings)
+    y = lam.astype(P.dtype) / P
+    linear = system(frozen, y, velocities(frozen, y), problem.active, settings)
+
+    dv = jax.jvp(lambda p: velocity_after(p, lam), (problem,), (moved,))[1]
+    r = P * dv.astype(P.dtype)
+    bounded = problem.rows.bounded
+    c = _moved(frozen, linear.modes, moved.lower / P[bounded], moved.upper / P[bounded], moved.mu)
+    dy = jnp.zeros_like(r)
+    for _ in range(_passes(r.dtype)):
+        dy = dy + linear.correct(linear.residual(c, r, dy))
+    ds = frozen.operator.mv(dy) + r
+    return (lam, v_plus), ((P * dy).astype(lam.dtype), (ds / P).astype(lam.dtype))
