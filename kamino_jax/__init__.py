@@ -1,5 +1,6 @@
 """kamino_jax: differentiable rigid multibody dynamics with closed loops and hard contact, in JAX."""
 
+from . import optim as optim
 from . import scenes as scenes
 from .batch import bucket as bucket
 from .batch import common_layout as common_layout

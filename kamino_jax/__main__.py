@@ -1,9 +1,10 @@
-"""`python -m kamino_jax simulate SCENE_OR_FILE` and `python -m kamino_jax info SCENE_OR_FILE`."""
+"""`python -m kamino_jax simulate SCENE_OR_FILE`, `info SCENE_OR_FILE` and `optimize EXAMPLE`."""
 
 import argparse
 import json
 import pathlib
 import sys
+import time
 
 FILES = (".usd", ".usda", ".usdc", ".urdf", ".xml")
 
@@ -28,7 +29,17 @@ def _parser() -> argparse.ArgumentParser:
     simulate.add_argument("--tolerance", type=float, default=1e-4, help="solver tolerance [N s, m/s, J]")
     simulate.add_argument("--rho", type=float, default=0.1, help="ADMM penalty")
     simulate.add_argument("--plot", metavar="FILE.png", help="draw what happened in the first world (needs the extra 'viz')")
+    _add_optimize(commands)
     return parser
+
+
+def _add_optimize(commands) -> None:
+    optimize = commands.add_parser("optimize", help="run an example of optimisation through the simulation")
+    optimize.add_argument("example", choices=("cartpole", "four_bar", "block_push"))
+    optimize.add_argument("--iterations", type=int, help="at most so many; the example's own number if left out")
+    optimize.add_argument("--precision", type=int, choices=(32, 64), default=64)
+    optimize.add_argument("--json", action="store_true", help="print one JSON object")
+    optimize.add_argument("--plot", metavar="FILE.png", help="draw cost, controls or paths, and motion (needs the extra 'viz')")
 
 
 def load(name: str, *, skip_unsupported: bool = False):
@@ -118,6 +129,39 @@ def info(args) -> None:
     print(json.dumps(figures) if args.json else table(figures))
 
 
+def _reporter(bar):
+    """A `report` callback that moves a progress bar."""
+
+    def report(iteration, cost):
+        bar.set_postfix_str(f"cost {cost:.4g}")
+        bar.update(iteration - bar.n)
+
+    return report
+
+
+def optimize(args) -> None:
+    """Run one example, print what it found, draw."""
+    from .optim.examples import EXAMPLES
+    from .simulation import table
+
+    if args.iterations is not None and args.iterations < 1:
+        raise ValueError("--iterations must be at least 1")
+    options, started = {} if args.iterations is None else dict(iterations=args.iterations), time.perf_counter()
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        outcome = EXAMPLES[args.example](**options)
+    else:
+        with tqdm(total=args.iterations, desc=args.example, unit="iteration", file=sys.stderr) as bar:
+            outcome = EXAMPLES[args.example](**options, report=_reporter(bar))
+    figures = dict(example=args.example) | outcome.figures | dict(seconds=time.perf_counter() - started)
+    print(json.dumps(figures) if args.json else table(figures))
+    if args.plot:
+        from .viz.outcome import plot_outcome
+
+        plot_outcome(args.plot, args.example, outcome)
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run one command; 2 and one line on stderr when the input is wrong."""
     args = _parser().parse_args(argv)
@@ -126,7 +170,7 @@ def main(argv: list[str] | None = None) -> int:
 
         jax.config.update("jax_enable_x64", True)  # the command's own process, before any array exists
     try:
-        {"simulate": simulate, "info": info}[args.command](args)
+        {"simulate": simulate, "info": info, "optimize": optimize}[args.command](args)
     except (ValueError, TypeError, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

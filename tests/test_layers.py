@@ -26,6 +26,7 @@ FLOORS = [
     {"rollout"},
     {"builder"},
     {"batch", "scenes"},
+    {"optim"},
     {"simulation", "viz", "newton"},
     {"__init__"},
     {"__main__"},
