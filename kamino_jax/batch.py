@@ -205,6 +205,7 @@ def _pad_topology(topology: Topology, small: Layout, large: Layout) -> Topology:
         entry=_extend(np.where(np.asarray(topology.entry) == small.nq, np.int32(large.nq), topology.entry), large.nj, large.nq),
         mode=_extend(topology.mode, large.nv),
         path=_extend(topology.path, large.nv, PATH_WRENCH),
+        mechanism=np.concatenate([topology.mechanism, np.arange(small.nb, large.nb, dtype=np.int32)]),
         geom_body=_extend(topology.geom_body, large.ng, own),
         **_pad_pairs(topology, dict(small.pairs), large),
     )

@@ -180,18 +180,30 @@ class GradientConfig:
     """What a derivative of a step means; nothing here changes a step that is not differentiated.
 
     `mode` "exact" is the derivative of the step, one-sided at a change of law (stick to slip, open to closed). "smoothed" is not: it blends
-    the laws over a region of size `kappa` [J], so that a resting block feels the push that would move it.
+    the laws over a region of size `kappa` [J], so that a resting block feels the push that would move it, and shapes up to `gap` [m] apart
+    feel each other. Neither touches the step itself.
+    `contact_geometry` "full" differentiates normals and contact points as the shapes move; "tangent" holds them fixed to the bodies, which
+    is exact for distances and cheaper.
     `polish` Newton steps take the impulses to rounding before they are differentiated, whatever the solver's tolerance was.
+    `health` adds `Info.gradient`: how far the derivatives of this step can be trusted.
     """
 
     mode: str = "exact"
     kappa: float = 1e-4
-    polish: int = 2
+    gap: float = 0.0
+    contact_geometry: str = "full"
+    polish: int = 1
+    health: bool = False
 
     def __post_init__(self):
         _choice(self, "mode", ("exact", "smoothed"))
+        _choice(self, "contact_geometry", ("full", "tangent"))
         _number(self, ("kappa",), "> 0", 0, open_low=True)
+        _number(self, ("gap",), "finite and >= 0", 0)
         _count(self, ("polish",), low=0)
+        _flag(self, ("health",))
+        if self.gap > 0 and self.mode != "smoothed":
+            raise ValueError("GradientConfig.gap lets shapes feel each other at a distance: it needs mode='smoothed'")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -201,6 +213,8 @@ class Config:
     `rotation_correction` unwraps joint angles: "twopi" keeps them in (-2π, 2π), "continuous" counts turns, "none" leaves them in [-π, π].
     `compute_solution_metrics` adds `Info.metrics`, measured on the solution itself.
     `angular_velocity_damping` a scales angular velocities by 1 - a dt after each step.
+    `impact_time` moves bodies that hit something with their old velocity up to the moment of impact within the step, and with the new one
+    after it. Positions after a bounce are then of second order, and so is their derivative by what came before.
 
     Raises:
         ValueError: a value out of range, an unknown name, or options that exclude each other.
@@ -213,6 +227,7 @@ class Config:
     sparse_dynamics: bool = False
     angular_velocity_damping: float = 0.0
     compute_solution_metrics: bool = False
+    impact_time: bool = False
     constraints: ConstraintsConfig = field(default_factory=ConstraintsConfig)
     dynamics: DynamicsConfig = field(default_factory=DynamicsConfig)
     padmm: PADMMConfig = field(default_factory=PADMMConfig)
@@ -224,11 +239,13 @@ class Config:
         _choice(self, "dynamics_solver", ("padmm",))
         _choice(self, "integrator", ("euler", "moreau"))
         _choice(self, "rotation_correction", ("twopi", "continuous", "none"))
-        _flag(self, ("sparse_dynamics", "compute_solution_metrics"))
+        _flag(self, ("sparse_dynamics", "compute_solution_metrics", "impact_time"))
         _number(self, ("angular_velocity_damping",), "in [0, 1]", 0, 1)
         for f in dataclasses.fields(self):
             if f.default_factory is not dataclasses.MISSING and not isinstance(getattr(self, f.name), f.default_factory):
                 raise TypeError(f"Config.{f.name} is {getattr(self, f.name)!r}; it must be a {f.default_factory.__name__}")
+        if self.gradient.gap > 0 and not self.dynamics.cull_speculative_contacts:
+            raise ValueError("GradientConfig.gap needs cull_speculative_contacts=True: kept speculative contacts are felt already")
         if self.sparse_dynamics and self.dynamics.linear_solver_type == "LLTB":
             raise ValueError("sparse_dynamics never forms D and needs linear_solver_type 'CR' (or None), not 'LLTB'")
         if not self.sparse_dynamics and self.dynamics.linear_solver_type == "CR":

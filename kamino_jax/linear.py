@@ -61,4 +61,6 @@ def factorise(A: Array) -> Factors:
     lu, _, order = jax.lax.linalg.lu(A)
     eye = jnp.eye(A.shape[0], dtype=A.dtype)
     lower = jax.lax.linalg.triangular_solve(lu, eye[order], left_side=True, lower=True, unit_diagonal=True)
+    # one after the other: batched LAPACK calls side by side can wait for each other for ever on XLA's CPU threads (jaxlib 0.10)
+    eye = eye + 0 * lower[0, 0]
     return Factors(lower, jax.lax.linalg.triangular_solve(lu, eye, left_side=True, lower=False))

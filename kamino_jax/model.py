@@ -56,6 +56,7 @@ class Topology:
     entry: Array  # (nj, 10) the inverse of `coordinate`: coordinate behind each entry, nq where there is none
     mode: Array  # (nv,) DRIVE_* of each DoF
     path: Array  # (nv,) PATH_* of each DoF
+    mechanism: Array  # (nb,) the same number for bodies that joints connect, the world aside
     geom_body: Array  # (ng,)
     pair: Array  # (pairs, 2) geoms of each candidate pair, in collider order
     pair_flip: Array  # (pairs,) bool: contact body A is the collider's second geom (static geoms always stand on side A)

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from .layout import Rows
-from .pytree import pytree, static
+from .pytree import pytree, replace, static
 
 
 @pytree
@@ -36,6 +36,20 @@ class Problem:
     upper: Array  # (nf + ne,)
     mu: Array  # (nc,)
     active: Array  # (nd,) bool
+
+
+def without(problem: Problem, rows: Array) -> Problem:
+    """The problem with the marked rows (nd,) inactive."""
+    joints = ~rows[problem.rows.bounded]
+    return replace(
+        problem,
+        J=jnp.where(rows[:, None, None], 0, problem.J),
+        v_b=jnp.where(rows, 0, problem.v_b),
+        E=jnp.where(rows, 1, problem.E),
+        lower=jnp.where(joints, problem.lower, 0),
+        upper=jnp.where(joints, problem.upper, 0),
+        active=problem.active & ~rows,
+    )
 
 
 def constraint_velocity(problem: Problem, u: Array) -> Array:

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from .checkpoint import checkpointed_scan
 from .config import Config
 from .model import Model
 from .state import Control, Info, State
@@ -44,6 +45,7 @@ def rollout(
     steps: int | None = None,
     config: Config = Config(),
     record: Record = ("q", "u", "joint_q", "status"),
+    checkpoint: int | str | None = None,
 ) -> tuple[State, Any]:
     """(last state, record of every step) of one world; recorded arrays have a leading time axis.
 
@@ -54,9 +56,11 @@ def rollout(
         steps: number of steps; needed unless `controls` has a time axis.
         record: names out of "q", "u", "joint_q", "joint_qd", "status", "contacts", "lam", "v_plus", "metrics", or a function of (state,
             info) that returns any pytree. An empty tuple records nothing and needs no memory.
+        checkpoint: what reverse mode remembers: None everything; k the state every k steps, for one more forward pass; "sqrt" chooses the k
+            that needs least memory.
 
     Raises:
-        ValueError: an unknown name, or no number of steps.
+        ValueError: an unknown name, no number of steps, or an unknown way to checkpoint.
     """
     look = _recorder(model, config, record)
     sequence = controls if isinstance(controls, Control) else None
@@ -71,4 +75,5 @@ def rollout(
         state, info = step(model, state, control, dt=dt, config=config)
         return state, look(state, info)
 
-    return jax.lax.scan(advance, state, (sequence, index), length=steps)
+    length = steps if sequence is None else jax.tree.leaves(sequence)[0].shape[0]
+    return checkpointed_scan(advance, state, (sequence, index), length, checkpoint)

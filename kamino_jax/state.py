@@ -68,3 +68,4 @@ class Info:
     v_plus: Array  # (nd,) [m/s, rad/s] constraint velocities D λ + v_f, biases included
     metrics: Any = None  # StepMetrics, if Config.compute_solution_metrics
     history: Any = None  # per-iteration residuals, if Config.padmm.history
+    gradient: Any = None  # GradientHealth, if Config.gradient.health

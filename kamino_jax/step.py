@@ -7,15 +7,17 @@ from jax import Array
 from . import integrators, warmstart
 from .checks import checked
 from .collision import collide as _collide
+from .collision import material_contacts
 from .config import Config
 from .delassus import dual_form
 from .dynamics.assemble import assemble
 from .joints.kinematics import coordinates, dof_rates, joint_kinematics
 from .measure import step_metrics
 from .model import Model
-from .problem import twist_after
+from .problem import Problem, twist_after, without
 from .pytree import once, replace
 from .solvers import implicit, padmm
+from .solvers.health import gradient_health
 from .start import zero_control
 from .state import Contacts, Control, Info, State
 from .status import Status, result_code
@@ -67,27 +69,58 @@ def step(
     state, control, contacts = checked(model, state, control, contacts)
     h = jnp.asarray(dt, model.dtype)
     q = integrators.evaluation_pose(model.topology, state.q, state.u, h, config.integrator)
-    if contacts is None:
-        with jax.named_scope("collide"):
-            contacts = once(_collide(model, q, config))
-    elif config.dynamics.cull_speculative_contacts:
-        contacts = replace(contacts, active=contacts.active & (contacts.distance <= 0))
+    with jax.named_scope("collide"):
+        contacts, felt = _contacts(model, q, contacts, config)
     with jax.named_scope("assemble"):
         kinematics = joint_kinematics(model, q, state.u, state.joint_q, config.rotation_correction)
-        problem, touching = assemble(model, q, state.u, control, kinematics, contacts, dt=h, config=config)
+        problem, touching = assemble(model, q, state.u, control, kinematics, felt, dt=h, config=config)
+        near = _rows_of(problem, felt.active & ~contacts.active)
+        hits, tau = integrators.impacts(problem, contacts, h) if config.impact_time else (None, None)
+        problem = integrators.without_recovery(problem, hits) if config.impact_time else problem
     with jax.named_scope("solve"):
         frozen, *hint = jax.lax.stop_gradient((problem, contacts, touching, state.reactions))
+        frozen = without(frozen, near) if config.gradient.gap > 0 else frozen
         guess = once(warmstart.guess(frozen, *hint, jax.lax.stop_gradient(h), config.padmm))
         lam, v_plus, iterate, history = padmm.solve(dual_form(frozen), guess, config)
-        lam, v_plus = implicit.solution(problem, lam, v_plus, config.gradient)
+        lam, v_plus = implicit.solution(problem, near, lam, v_plus, config.gradient)
     with jax.named_scope("integrate"):
         u = once(_damped(twist_after(problem, lam)[:-1], config.angular_velocity_damping * h))
-        q_next = once(integrators.advance_pose(model.topology, q, u, h, config.integrator))
+        if config.impact_time:
+            tau = integrators.impact_times(model.topology, problem, hits, tau, lam)
+        q_next = once(_advance(model, problem, (q, u, h, tau), config))
         ended = joint_kinematics(model, q_next, u, coordinates(model.topology, kinematics), config.rotation_correction)
     reactions = jax.lax.stop_gradient(warmstart.remember(problem, contacts, touching, lam, v_plus, h))
     new = State(q_next, u, coordinates(model.topology, ended), reactions)
     metrics = step_metrics(model, problem, contacts, ended, lam, v_plus, q=q) if config.compute_solution_metrics else None
-    return new, Info(_status(iterate, contacts, new), contacts, lam, v_plus, metrics, history)
+    health = gradient_health(without(problem, near), lam, config.gradient) if config.gradient.health else None
+    return new, Info(_status(iterate, contacts, new), contacts, lam, v_plus, metrics, history, health)
+
+
+def _contacts(model: Model, q: Array, contacts: Contacts | None, config: Config) -> tuple[Contacts, Contacts]:
+    """(contacts that act, contacts that derivatives feel): the model's own unless given; the latter reach farther when smoothed."""
+    settings = config.gradient
+    if contacts is None:
+        seen = q if settings.contact_geometry == "full" else jax.lax.stop_gradient(q)
+        contacts = once(_collide(model, seen, config, beyond=settings.gap))
+    if settings.contact_geometry == "tangent":
+        contacts = material_contacts(contacts, q)
+    if not config.dynamics.cull_speculative_contacts:
+        return contacts, contacts
+    kept = lambda reach: replace(contacts, active=contacts.active & (contacts.distance <= reach))
+    return kept(0.0), kept(settings.gap)
+
+
+def _rows_of(problem: Problem, contact: Array) -> Array:
+    """Rows (nd,) of the marked contacts."""
+    return jnp.concatenate([jnp.zeros(problem.rows.nj, bool), jnp.repeat(contact, 3)])
+
+
+def _advance(model: Model, problem: Problem, motion: tuple, config: Config) -> Array:
+    """Poses at the end of the step; motion: evaluated poses, new twists, dt, and times of impact, if wanted."""
+    q, u, h, tau = motion
+    if not config.impact_time:
+        return integrators.advance_pose(model.topology, q, u, h, config.integrator)
+    return integrators.advance_through_impact(model.topology, q, problem.u_f[:-1], u, tau, h=h, integrator=config.integrator)
 
 
 def _damped(u: Array, share: Array) -> Array:

@@ -116,12 +116,23 @@ def _wiring(parts, masses, frozen, max_contacts):
         entry=tables.entry,
         mode=np.concatenate([np.zeros(0, np.int32), *(j.mode for j in joints)]),
         path=tables.path,
+        mechanism=_mechanisms(len(parts.bodies), joints),
         geom_body=_ints(s.body for s in shapes),
         pair=pair,
         pair_flip=flip,
         pair_on=np.ones(len(pair), bool),
     )
     return layout, topology
+
+
+def _mechanisms(count, joints):
+    """The lowest body that joints connect to each body, (count,)."""
+    lowest = list(range(count))
+    for _ in joints:  # a label travels one joint a round, at least
+        for j in joints:
+            if j.parent >= 0:
+                lowest[j.parent] = lowest[j.child] = min(lowest[j.parent], lowest[j.child])
+    return np.array(lowest, np.int32)
 
 
 def _ints(values):

@@ -2,3 +2,4 @@
 
 from .detect import collide as collide
 from .frames import contact_frame as contact_frame
+from .material import material_contacts as material_contacts

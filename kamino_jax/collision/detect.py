@@ -134,8 +134,8 @@ def no_contacts(capacity: int, dtype) -> Contacts:
     return Contacts(off, zero, normal, point, point, none, none, none, zero, zero, zero, zero, jnp.int32(0))
 
 
-def collide(model: Model, q: Array, config: Config) -> Contacts:
-    """Contacts of one world whose bodies have the CoM poses q (nb, 7).
+def collide(model: Model, q: Array, config: Config, *, beyond: float = 0.0) -> Contacts:
+    """Contacts of one world whose bodies have the CoM poses q (nb, 7), and pairs up to `beyond` [m] farther apart.
 
     Contact: surface distance d <= m + g with m, g the summed margins and gaps, and d <= m alone if speculative contacts are culled.
     `distance` = d - m; the points are the midpoint -+ n d/2, on the surfaces. `found` counts all contacts, also those beyond `rows.nc`.
@@ -145,7 +145,7 @@ def collide(model: Model, q: Array, config: Config) -> Contacts:
         return no_contacts(capacity, model.dtype)
     slots = candidates(model, q)
     margin, reach = thresholds(model, config)
-    active = slots.distance <= jnp.minimum(reach[slots.pair], 0.5 * FAR)
-    found = jnp.sum(active, dtype=jnp.int32)
+    found = jnp.sum(slots.distance <= jnp.minimum(reach[slots.pair], 0.5 * FAR), dtype=jnp.int32)
+    active = slots.distance <= jnp.minimum(reach[slots.pair] + beyond, 0.5 * FAR)
     slots, active = compact(slots, active, margin[slots.pair] - slots.distance, capacity)
     return contacts_of(model, config, slots, active, margin, found)

@@ -24,13 +24,14 @@ from jax import Array
 from ..config import GradientConfig
 from ..delassus import dual_form
 from ..linear import Factors, factorise
-from ..problem import Problem, velocity_after
+from ..problem import Problem, velocity_after, without
 from ..pytree import pytree
 from . import cones
 from .modes import Modes, modes
 from .scaling import Scaled, precondition
 
-CHORDS = 2  # corrections with one factorisation
+CHORDS = 3  # Newton corrections with one factorisation
+PASSES = 4  # proximal steps: what a row misses falls by σ/(σ + its eigenvalue) each
 
 
 @pytree
@@ -40,7 +41,8 @@ class System:
     modes: Modes
     B: Array  # (nd, width) P J S
     E: Array  # (nd,) P² E
-    factors: Factors  # of the body-space or the row-space matrix, whichever is smaller
+    matrix: Array  # K + V (D̂ + σ), or its form in body space, whichever is smaller
+    factors: Factors
 
     def residual(self, c: Array, r: Array, y: Array) -> Array:
         """C - K y - V (D̂ y + r)."""
@@ -60,20 +62,17 @@ def system(scaled: Scaled, y: Array, s: Array, active: Array, settings: Gradient
     sigma = _sigma(y.dtype)
     laws = modes(scaled, y, s, active, kappa=kappa, sigma=sigma)
     B, E = scaled.operator.dense_rows(), scaled.operator.E
+    product = lambda X, Y: jnp.matmul(X, Y, precision="highest")
     if B.shape[0] <= B.shape[1]:
-        blocks = laws.K @ jnp.eye(B.shape[0], dtype=B.dtype) + laws.V @ (jnp.matmul(B, B.T, precision="highest") + jnp.diag(E + sigma))
-        return System(laws, B, E, factorise(blocks))
-    schur = jnp.matmul(B.T, laws.inverse @ (laws.V @ B), precision="highest")
-    return System(laws, B, E, factorise(jnp.eye(B.shape[1], dtype=B.dtype) + schur))
+        matrix = laws.K @ jnp.eye(B.shape[0], dtype=B.dtype) + laws.V @ (product(B, B.T) + jnp.diag(E + sigma))
+    else:
+        matrix = jnp.eye(B.shape[1], dtype=B.dtype) + product(B.T, laws.inverse @ (laws.V @ B))
+    return System(laws, B, E, matrix, factorise(matrix))
 
 
 def _sigma(dtype) -> float:
-    """Proximal compliance on a unit diagonal: far above rounding, far below what tells rows apart."""
-    return 1e-6 if jnp.finfo(dtype).bits == 64 else 1e-4
-
-
-def _passes(dtype) -> int:
-    return 4 if jnp.finfo(dtype).bits == 64 else 8
+    """Proximal compliance on a unit diagonal: well above rounding, well below what tells rows apart."""
+    return 1e-6 if jnp.finfo(dtype).bits == 64 else 1e-5
 
 
 def accurate(tree):
@@ -99,7 +98,7 @@ def polished(scaled: Scaled, y: Array, active: Array, settings: GradientConfig) 
     worst = lambda y: jnp.max(jnp.abs(natural_map(scaled, y, velocities(scaled, y), active)), initial=0)
     for _ in range(settings.polish):
         s = velocities(scaled, y)
-        newton = system(scaled, y, s, active, dataclasses.replace(settings, mode="exact"))
+        newton = system(scaled, y, s, active, dataclasses.replace(settings, mode="exact", gap=0.0))
         trial = y
         for _ in range(CHORDS):
             trial = trial - newton.correct(newton.modes.frame @ natural_map(scaled, trial, velocities(scaled, trial), active))
@@ -115,30 +114,38 @@ def _moved(scaled: Scaled, laws: Modes, lower: Array, upper: Array, mu: Array) -
     return jnp.concatenate([*head, (laws.mu_share * mu[:, None]).reshape(-1)])
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(3,))
-def solution(problem: Problem, lam: Array, v_plus: Array, settings: GradientConfig) -> tuple[Array, Array]:
-    """(λ, v⁺) as they are, with the derivative of the problem's solution attached; costs nothing unless differentiated."""
+def scaled_problem(problem: Problem) -> Scaled:
+    """Preconditioned dual form in the precision of the backward solve."""
+    return accurate(precondition(dual_form(problem), True))
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(4,))
+def solution(problem: Problem, near: Array, lam: Array, v_plus: Array, settings: GradientConfig) -> tuple[Array, Array]:
+    """(λ, v⁺) as they are, with the derivative of the problem's solution attached; costs nothing unless differentiated.
+
+    `near` (nd,) marks rows that took no part in the solution but are felt by smoothed derivatives.
+    """
     return lam, v_plus
 
 
 @solution.defjvp
 def _solution_jvp(settings, primals, tangents):
-    problem, lam, _ = primals
+    problem, near, lam, _ = primals
     moved = tangents[0]
-    frozen = accurate(precondition(dual_form(problem), True))
-    P, y = frozen.P, lam.astype(frozen.P.dtype) / frozen.P
-    y = polished(*jax.lax.stop_gradient((frozen, y, problem.active)), settings)
-    lam = (P * y).astype(lam.dtype)
-    lam, v_plus = solution(problem, lam, velocity_after(problem, lam), settings)
+    scaled = scaled_problem(problem)
+    P, dtype = scaled.P, lam.dtype
+    solved = jax.lax.stop_gradient(scaled_problem(without(problem, near)) if settings.gap > 0 else scaled)
+    y = polished(solved, jax.lax.stop_gradient(lam).astype(P.dtype) / solved.P, problem.active & ~near, settings)
+    lam = (solved.P * y).astype(dtype)
+    lam, v_plus = solution(problem, near, lam, velocity_after(problem, lam), settings)
     y = lam.astype(P.dtype) / P
-    linear = system(frozen, y, velocities(frozen, y), problem.active, settings)
+    linear = system(scaled, y, velocities(scaled, y), problem.active, settings)
 
     dv = jax.jvp(lambda p: velocity_after(p, lam), (problem,), (moved,))[1]
-    r = P * dv.astype(P.dtype)
     bounded = problem.rows.bounded
-    c = _moved(frozen, linear.modes, moved.lower / P[bounded], moved.upper / P[bounded], moved.mu)
+    r, c = P * dv.astype(P.dtype), _moved(scaled, linear.modes, moved.lower / P[bounded], moved.upper / P[bounded], moved.mu)
     dy = jnp.zeros_like(r)
-    for _ in range(_passes(r.dtype)):
+    for _ in range(PASSES):
         dy = dy + linear.correct(linear.residual(c, r, dy))
-    ds = frozen.operator.mv(dy) + r
-    return (lam, v_plus), ((P * dy).astype(lam.dtype), (ds / P).astype(lam.dtype))
+    ds = scaled.operator.mv(dy) + r
+    return (lam, v_plus), ((P * dy).astype(dtype), (ds / P).astype(dtype))
