@@ -1,6 +1,7 @@
 """Other engines on the benchmark scenes: Newton's SolverKamino and MJX."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from _harness import compiled, median_seconds, percentiles
 
@@ -151,3 +152,23 @@ def mjx_figures(name, dt, worlds, steps):
     program, trace, compile_ = compiled(jax.vmap(scan), data)
     seconds = median_seconds(lambda: jax.block_until_ready(program(data)), repeats=3)
     return dict(trace_s=trace, compile_s=compile_, world_steps_per_s=worlds * steps / seconds)
+
+
+def mjx_gradient(name, dt, worlds, iterations):
+    """Cost of MJX's gradient of a step's velocities by the velocities before, beside its step; or why it refuses."""
+    import mujoco
+    from mujoco import mjx
+
+    spec = mujoco.MjModel.from_xml_string(mjcf(name, dt))
+    spec.opt.iterations, spec.opt.ls_iterations = iterations, iterations
+    model = mjx.put_model(spec)
+    data = jax.vmap(lambda _: mjx.make_data(model))(np.arange(worlds))
+    after = lambda v, d: jnp.sum(mjx.step(model, d.replace(qvel=v)).qvel ** 2)
+    step, _, _ = compiled(jax.vmap(after), data.qvel, data)
+    seconds = median_seconds(lambda: jax.block_until_ready(step(data.qvel, data)), repeats=5)
+    try:
+        program, trace, compile_ = compiled(jax.vmap(jax.value_and_grad(after)), data.qvel, data)
+    except ValueError as refusal:
+        return dict(solver_iterations=iterations, seconds=seconds, refused=str(refusal).split("\n")[0][:120])
+    gradient = median_seconds(lambda: jax.block_until_ready(program(data.qvel, data)), repeats=5)
+    return dict(solver_iterations=iterations, seconds=gradient, ratio=gradient / seconds, trace_s=trace, compile_s=compile_)

@@ -22,6 +22,15 @@ def test_the_example_runs_and_moves_faster_where_it_should():
     assert float(angles[-1, 100, 0]) > 2 * float(angles[0, 100, 0])
 
 
+def test_the_gradient_example_says_what_a_sliding_box_does():
+    code = re.findall(r"```python\n(.*?)```", README.read_text(), re.S)[1]
+    names = {}
+    exec(compile(code, "README.md", "exec"), names)
+    # x = v t - mu g t²/2, with one step's difference between the sum over steps and the integral
+    assert abs(float(names["by_friction"]) + 0.5 * 9.81 * 0.01) < 1e-3
+    assert abs(float(names["by_speed"]) - 0.1) < 1e-5
+
+
 def test_both_commands_are_marked_for_machines():
     text = README.read_text()
     for mark in ("simulate", "test"):
