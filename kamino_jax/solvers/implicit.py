@@ -25,7 +25,7 @@ from ..config import GradientConfig
 from ..delassus import dual_form
 from ..linear import Factors, factorise
 from ..problem import Problem, velocity_after, without
-from ..pytree import pytree
+from ..pytree import once, pytree
 from . import cones
 from .modes import Modes, modes
 from .scaling import Scaled, precondition
@@ -61,13 +61,13 @@ def system(scaled: Scaled, y: Array, s: Array, active: Array, settings: Gradient
     kappa = settings.kappa if settings.mode == "smoothed" else 0.0
     sigma = _sigma(y.dtype)
     laws = modes(scaled, y, s, active, kappa=kappa, sigma=sigma)
-    B, E = scaled.operator.dense_rows(), scaled.operator.E
+    laws, B, E = once((laws, scaled.operator.dense_rows(), scaled.operator.E))
     product = lambda X, Y: jnp.matmul(X, Y, precision="highest")
     if B.shape[0] <= B.shape[1]:
         matrix = laws.K @ jnp.eye(B.shape[0], dtype=B.dtype) + laws.V @ (product(B, B.T) + jnp.diag(E + sigma))
     else:
         matrix = jnp.eye(B.shape[1], dtype=B.dtype) + product(B.T, laws.inverse @ (laws.V @ B))
-    return System(laws, B, E, matrix, factorise(matrix))
+    return System(laws, B, E, matrix, once(factorise(matrix)))
 
 
 def _sigma(dtype) -> float:
@@ -101,7 +101,8 @@ def polished(scaled: Scaled, y: Array, active: Array, settings: GradientConfig) 
         newton = system(scaled, y, s, active, dataclasses.replace(settings, mode="exact", gap=0.0))
         trial = y
         for _ in range(CHORDS):
-            trial = trial - newton.correct(newton.modes.frame @ natural_map(scaled, trial, velocities(scaled, trial), active))
+            trial, s = once((trial, velocities(scaled, trial)))
+            trial = trial - newton.correct(newton.modes.frame @ natural_map(scaled, trial, s, active))
         y = jnp.where(worst(trial) < worst(y), trial, y)
     return y
 
@@ -146,6 +147,6 @@ def _solution_jvp(settings, primals, tangents):
     r, c = P * dv.astype(P.dtype), _moved(scaled, linear.modes, moved.lower / P[bounded], moved.upper / P[bounded], moved.mu)
     dy = jnp.zeros_like(r)
     for _ in range(PASSES):
-        dy = dy + linear.correct(linear.residual(c, r, dy))
+        dy = once(dy + linear.correct(once(linear.residual(c, r, dy))))
     ds = scaled.operator.mv(dy) + r
     return (lam, v_plus), ((P * dy).astype(dtype), (ds / P).astype(dtype))
