@@ -107,11 +107,12 @@ def polished(scaled: Scaled, y: Array, active: Array, settings: GradientConfig) 
     return y
 
 
-def _moved(scaled: Scaled, laws: Modes, lower: Array, upper: Array, mu: Array) -> Array:
+def _moved(scaled: Scaled, laws: Modes, moved: Problem) -> Array:
     """c: the share of moving bounds and friction coefficients, (nd,)."""
-    rows = scaled.rows
-    box = laws.bound_share[0] * lower + laws.bound_share[1] * upper
-    head = [jnp.zeros(rows.bilateral.stop, box.dtype), box, jnp.zeros(rows.nl, box.dtype)]
+    rows, P = scaled.rows, scaled.P
+    lower, upper, mu = (x.astype(P.dtype) for x in (moved.lower, moved.upper, moved.mu))
+    box = (laws.bound_share[0] * lower + laws.bound_share[1] * upper) / P[rows.bounded]
+    head = [jnp.zeros(rows.bilateral.stop, P.dtype), box, jnp.zeros(rows.nl, P.dtype)]
     return jnp.concatenate([*head, (laws.mu_share * mu[:, None]).reshape(-1)])
 
 
@@ -131,8 +132,10 @@ def solution(problem: Problem, near: Array, lam: Array, v_plus: Array, settings:
 
 @solution.defjvp
 def _solution_jvp(settings, primals, tangents):
-    problem, near, lam, _ = primals
+    problem, near, lam, v_plus = primals
     moved = tangents[0]
+    if problem.rows.nd == 0:  # static: nothing is constrained
+        return (lam, v_plus), (jnp.zeros_like(lam), jnp.zeros_like(v_plus))
     scaled = scaled_problem(problem)
     P, dtype = scaled.P, lam.dtype
     solved = jax.lax.stop_gradient(scaled_problem(without(problem, near)) if settings.gap > 0 else scaled)
@@ -143,8 +146,7 @@ def _solution_jvp(settings, primals, tangents):
     linear = system(scaled, y, velocities(scaled, y), problem.active, settings)
 
     dv = jax.jvp(lambda p: velocity_after(p, lam), (problem,), (moved,))[1]
-    bounded = problem.rows.bounded
-    r, c = P * dv.astype(P.dtype), _moved(scaled, linear.modes, moved.lower / P[bounded], moved.upper / P[bounded], moved.mu)
+    r, c = P * dv.astype(P.dtype), _moved(scaled, linear.modes, moved)
     dy = jnp.zeros_like(r)
     for _ in range(PASSES):
         dy = once(dy + linear.correct(once(linear.residual(c, r, dy))))
