@@ -8,8 +8,6 @@ from support import X64, ball, start, tight
 
 import kamino_jax as kj
 
-
-
 BOUNCE, HEIGHT, SPEED, RADIUS, TIMED = 0.8, 0.5, 2.0, 0.1, 0.5
 
 
@@ -58,8 +56,6 @@ def test_an_elastic_collision_passes_a_shift_on():
     value, slope = bouncing_program(True, builder, 0)(jnp.array([0.0, 1.0]))
     np.testing.assert_allclose(value[1], 0.2 + TIMED, atol=1e-3)  # the shift of the first, a diameter on
     np.testing.assert_allclose(slope[1], (1, TIMED), atol=1e-3)
-
-
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64] if X64 else [jnp.float32])
