@@ -101,7 +101,7 @@ def dual_form(problem: Problem) -> Dual:
 def delassus(problem: Problem) -> Delassus:
     """D of a problem, unscaled."""
     G = once(jax.vmap(spatial.cholesky3)(problem.inv_I))[problem.body]  # (nd, 2, 3, 3)
-    linear = problem.J[..., :3] * jnp.sqrt(problem.inv_m)[problem.body][..., None]
+    linear = problem.J[..., :3] * spatial.sqrt(problem.inv_m)[problem.body][..., None]
     angular = jnp.sum(problem.J[..., 3:, None] * G, axis=-2)
     bodies = jnp.arange(problem.inv_m.shape[0], dtype=jnp.int32)
     return once(Delassus(jnp.concatenate([linear, angular], axis=-1), problem.body, problem.E, bodies))

@@ -89,5 +89,5 @@ def twist_after(problem: Problem, lam: Array) -> Array:
 
 
 def velocity_after(problem: Problem, lam: Array) -> Array:
-    """V = D λ + v_f = J u⁺ + E λ + v_b + ε J u, (nd,) [m/s, rad/s], without forming D."""
+    """Constraint velocities v = D λ + v_f = J u⁺ + E λ + v_b + ε J u, (nd,) [m/s, rad/s], without forming D."""
     return constraint_velocity(problem, twist_after(problem, lam)) + problem.E * lam + bias_velocity(problem)

@@ -23,11 +23,15 @@ def skew(a: Array) -> Array:
     return jnp.stack([jnp.stack([zero, -z, y], -1), jnp.stack([z, zero, -x], -1), jnp.stack([-y, x, zero], -1)], -2)
 
 
+def sqrt(a: Array) -> Array:
+    """√a, and 0 with zero derivatives of every order where a <= 0."""
+    positive = a > 0
+    return jnp.where(positive, jnp.sqrt(jnp.where(positive, a, 1)), 0)
+
+
 def norm(a: Array) -> Array:
     """|a| over the last axis; derivative zero at a = 0."""
-    square = jnp.sum(a * a, axis=-1)
-    positive = square > 0
-    return jnp.where(positive, jnp.sqrt(jnp.where(positive, square, 1)), 0)
+    return sqrt(jnp.sum(a * a, axis=-1))
 
 
 def normalize(a: Array) -> Array:
@@ -111,7 +115,7 @@ def cholesky3(A: Array) -> Array:
     """Lower triangular L with L Lᵀ = A for one symmetric positive semidefinite 3 x 3 matrix; zero columns where a pivot vanishes."""
 
     def pivot(a):
-        root = jnp.where(a > 0, jnp.sqrt(jnp.where(a > 0, a, 1)), 0)
+        root = sqrt(a)
         return root, jnp.where(a > 0, 1 / jnp.where(a > 0, root, 1), 0)
 
     l00, r0 = pivot(A[0, 0])

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from support import X64, cube, start, tight
+from support import X64, cube, start, tight, wheel
 
 import kamino_jax as kj
 from kamino_jax.checkpoint import checkpointed_scan
@@ -103,3 +103,27 @@ def test_a_block_feels_what_it_has_not_reached_when_smoothed():
     (a, da), (b, db) = (jax.jit(jax.value_and_grad(lambda x, c=c: speed(x, c)))(0.21) for c in (hard, soft))
     assert float(a) == float(b) == 0.0
     assert float(da) == 0.0 and float(db) < 0.0  # nearer means pushed away harder
+
+
+@pytest.mark.skipif(not X64, reason="differences of gradients need double precision")
+@pytest.mark.parametrize(
+    "builder", [wheel(com=(0.5, 0, 0), gravity=(0, 0, -9.81)), wheel(drive="position", kp=50.0, target=1.0)], ids=["pendulum", "drive"]
+)
+def test_second_derivatives_are_differences_of_first_ones(builder):
+    """A smooth motion has a finite, symmetric Hessian by masses and loads, also beside bodies without inverse mass."""
+    model, state, control = start(builder)
+
+    def swing(p):
+        heavy = kj.replace(model, bodies=kj.replace(model.bodies, mass=model.bodies.mass * p[0]))
+        loaded = kj.replace(control, w_ext=control.w_ext.at[0, 4].set(p[1]).at[0, 2].set(p[2]))
+        last = kj.rollout(heavy, state, lambda *_: loaded, dt=0.01, steps=20, config=tight(), record=())[0]
+        return last.q[0, 3] ** 2 + last.u[0, 4] ** 3
+
+    p = jnp.array([1.2, 0.3, -0.4])
+    gradient, h = jax.jit(jax.grad(swing)), 1e-5
+    columns = [(gradient(p + h * e) - gradient(p - h * e)) / (2 * h) for e in jnp.eye(3)]
+    hessian = jax.jit(jax.hessian(swing))(p)
+    scale = float(jnp.max(jnp.abs(hessian)))
+    assert scale > 1e-3
+    np.testing.assert_allclose(hessian, jnp.stack(columns), atol=1e-7 * scale)  # h² of the differences
+    np.testing.assert_allclose(hessian, hessian.T, atol=1e-10 * scale)

@@ -9,7 +9,7 @@ from ..model import Model
 
 
 def inverse_mass(model: Model) -> Array:
-    """1/m (nb,), 0 for bodies that forces do not move."""
+    """1/m (nb,), 0 for bodies that forces do not move. Computed in the step, so that an edit or a derivative of a mass is whole."""
     moves = model.topology.moves
     return jnp.where(moves, 1 / jnp.where(moves, model.bodies.mass, 1), 0)
 

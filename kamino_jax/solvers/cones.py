@@ -58,6 +58,12 @@ def de_saxce(rows: Rows, v: Array, mu: Array) -> Array:
     return jnp.concatenate([jnp.zeros(rows.nj, v.dtype), jnp.stack([zero, zero, shift], axis=1).reshape(-1)])
 
 
+def natural_map(rows: Rows, lam: Array, v: Array, bounds: tuple[Array, Array], mu: Array) -> Array:
+    """The velocity v on bilateral rows, λ - Proj_C(λ - v - Γ(v)) elsewhere, (nd,): zero exactly at solutions, in any scaling of the rows."""
+    residual = lam - project(rows, lam - v - de_saxce(rows, v, mu), bounds, mu)
+    return residual.at[rows.bilateral].set(v[rows.bilateral])
+
+
 def complementarity(rows: Rows, lam: Array, v: Array, lower: Array, upper: Array) -> Array:
     """Violations per bounded row, limit and contact, (nf + ne + nl + nc,) [J]; v includes the De Saxcé shift."""
     x, z = lam[rows.bounded], v[rows.bounded]

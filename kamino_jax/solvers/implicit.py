@@ -15,12 +15,12 @@ are one rule, differentiable itself. Source: De Saxcé's form of the contact law
 """
 
 import dataclasses
-import functools
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ..attached import attach
 from ..config import GradientConfig
 from ..delassus import dual_form
 from ..linear import Factors, factorise
@@ -45,7 +45,7 @@ class System:
     factors: Factors
 
     def residual(self, c: Array, r: Array, y: Array) -> Array:
-        """C - K y - V (D̂ y + r)."""
+        """What is left of the equation at y, c - K y - V (D̂ y + r)."""
         return c - self.modes.K @ y - self.modes.V @ (self.B @ (y @ self.B) + self.E * y + r)
 
     def correct(self, b: Array) -> Array:
@@ -82,29 +82,33 @@ def accurate(tree):
 
 
 def natural_map(scaled: Scaled, y: Array, s: Array, active: Array) -> Array:
-    """F of `modes`, preconditioned units, (nd,): zero exactly at solutions."""
-    rows = scaled.rows
-    F = y - cones.project(rows, y - s - cones.de_saxce(rows, s, scaled.mu), scaled.bounds, scaled.mu)
-    return jnp.where(active, F.at[rows.bilateral].set(s[rows.bilateral]), 0)
+    """F of `modes` on active rows, preconditioned units, (nd,)."""
+    return jnp.where(active, cones.natural_map(scaled.rows, y, s, scaled.bounds, scaled.mu), 0)
 
 
 def velocities(scaled: Scaled, y: Array) -> Array:
-    """S = D̂ y + P v_f."""
+    """Constraint velocities s = D̂ y + P v_f."""
     return scaled.operator.mv(y) + scaled.v_f
 
 
 def polished(scaled: Scaled, y: Array, active: Array, settings: GradientConfig) -> Array:
     """Impulses taken to the floor of the natural map by semismooth Newton steps; a step that does not lower it is not taken."""
-    worst = lambda y: jnp.max(jnp.abs(natural_map(scaled, y, velocities(scaled, y), active)), initial=0)
-    for _ in range(settings.polish):
+    exact = dataclasses.replace(settings, mode="exact", gap=0.0)
+
+    def at(y):
         s = velocities(scaled, y)
-        newton = system(scaled, y, s, active, dataclasses.replace(settings, mode="exact", gap=0.0))
-        trial = y
+        F = natural_map(scaled, y, s, active)
+        return once((y, s, F, jnp.max(jnp.abs(F), initial=0)))
+
+    best = at(y)
+    for _ in range(settings.polish):
+        newton = system(scaled, best[0], best[1], active, exact)
+        trial = best
         for _ in range(CHORDS):
-            trial, s = once((trial, velocities(scaled, trial)))
-            trial = trial - newton.correct(newton.modes.frame @ natural_map(scaled, trial, s, active))
-        y = jnp.where(worst(trial) < worst(y), trial, y)
-    return y
+            trial = at(trial[0] - newton.correct(newton.modes.frame @ trial[2]))
+        better = trial[3] < best[3]
+        best = tuple(jnp.where(better, new, old) for new, old in zip(trial, best, strict=True))
+    return best[0]
 
 
 def _moved(scaled: Scaled, laws: Modes, moved: Problem) -> Array:
@@ -121,21 +125,19 @@ def scaled_problem(problem: Problem) -> Scaled:
     return accurate(precondition(dual_form(problem), True))
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(4,))
 def solution(problem: Problem, near: Array, lam: Array, v_plus: Array, settings: GradientConfig) -> tuple[Array, Array]:
     """(λ, v⁺) as they are, with the derivative of the problem's solution attached; costs nothing unless differentiated.
 
     `near` (nd,) marks rows that took no part in the solution but are felt by smoothed derivatives.
     """
-    return lam, v_plus
-
-
-@solution.defjvp
-def _solution_jvp(settings, primals, tangents):
-    problem, near, lam, v_plus = primals
-    moved = tangents[0]
     if problem.rows.nd == 0:  # static: nothing is constrained
-        return (lam, v_plus), (jnp.zeros_like(lam), jnp.zeros_like(v_plus))
+        return lam, v_plus
+    return attach(_solution_jvp, (problem, near), (lam, v_plus), settings=settings)
+
+
+def _solution_jvp(inputs, tangents, values, *, settings):
+    """The rule of `solution`: values polished, and (dλ, dv⁺) of the linearised laws."""
+    (problem, near), (moved, _), (lam, _) = inputs, tangents, values
     scaled = scaled_problem(problem)
     P, dtype = scaled.P, lam.dtype
     solved = jax.lax.stop_gradient(scaled_problem(without(problem, near)) if settings.gap > 0 else scaled)

@@ -50,12 +50,9 @@ def worst(residual: Array) -> Worst:
 
 
 def natural_map(dual: Dual, lam: Array, v: Array) -> Array:
-    """V on bilateral rows, λ - Proj_C(λ - v - Γ(v)) elsewhere, (nd,): zero exactly at solutions."""
-    rows = dual.rows
-    bounds = cones.joint_bounds(rows, dual.lower, dual.upper)
-    shifted = lam - v - cones.de_saxce(rows, v, dual.mu)
-    residual = lam - cones.project(rows, shifted, bounds, dual.mu)
-    return jnp.where(dual.active, residual.at[rows.bilateral].set(v[rows.bilateral]), 0)
+    """The velocity v on bilateral rows, λ - Proj_C(λ - v - Γ(v)) elsewhere, (nd,): zero exactly at solutions."""
+    bounds = cones.joint_bounds(dual.rows, dual.lower, dual.upper)
+    return jnp.where(dual.active, cones.natural_map(dual.rows, lam, v, bounds, dual.mu), 0)
 
 
 def dual_residual(dual: Dual, v: Array) -> Array:
