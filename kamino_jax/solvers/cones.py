@@ -59,7 +59,7 @@ def de_saxce(rows: Rows, v: Array, mu: Array) -> Array:
 
 
 def natural_map(rows: Rows, lam: Array, v: Array, bounds: tuple[Array, Array], mu: Array) -> Array:
-    """The velocity v on bilateral rows, λ - Proj_C(λ - v - Γ(v)) elsewhere, (nd,): zero exactly at solutions, in any scaling of the rows."""
+    """The velocity v on bilateral rows, λ - Proj_C(λ - v - Γ(v)) elsewhere, (nd,): zero at solutions in any scaling of the rows."""
     residual = lam - project(rows, lam - v - de_saxce(rows, v, mu), bounds, mu)
     return residual.at[rows.bilateral].set(v[rows.bilateral])
 
