@@ -16,6 +16,7 @@ import kamino_jax as kj
 from kamino_jax.delassus import DenseDelassus, Dual
 from kamino_jax.layout import Rows
 from kamino_jax.solvers import padmm
+from kamino_jax.solvers.backend import Guess
 from kamino_jax.solvers.metrics import natural_map
 
 PENALTIES = (1.0, 0.03)
@@ -43,8 +44,8 @@ def attempt(dual, budget, **form):
 
     @jax.jit
     def solve(dual):
-        lam, _, it, _ = padmm.solve(dual, padmm.Guess(zero, zero), config)
-        return jnp.max(jnp.abs(natural_map(dual, lam, dual.D.mv(lam) + dual.v_f))), it.k
+        end = padmm.solve(dual, Guess(zero, zero), config)
+        return jnp.max(jnp.abs(natural_map(dual, end.lam, dual.D.mv(end.lam) + dual.v_f))), end.iterations
 
     residual, k = jax.block_until_ready(solve(dual))
     seconds = median_seconds(lambda: jax.block_until_ready(solve(dual)), repeats=1)

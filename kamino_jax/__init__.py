@@ -11,6 +11,8 @@ from .builder import ModelBuilder as ModelBuilder
 from .config import CollisionConfig as CollisionConfig
 from .config import Config as Config
 from .config import ConstraintsConfig as ConstraintsConfig
+from .config import DVIAPGDConfig as DVIAPGDConfig
+from .config import DVIConfig as DVIConfig
 from .config import DynamicsConfig as DynamicsConfig
 from .config import GradientConfig as GradientConfig
 from .config import MaterialsConfig as MaterialsConfig

@@ -90,12 +90,15 @@ class Dual:
     upper: Array  # (nf + ne,)
     mu: Array  # (nc,)
     active: Array  # (nd,) bool
+    recovery: Array | None = None  # (nc,) [m/s] share of v_f on normals that removes the penetration of hard contacts; None: zero
 
 
 def dual_form(problem: Problem) -> Dual:
     """The dual form of a problem."""
     D, v_f = delassus(problem), free_velocity(problem)
-    return Dual(problem.rows, D, v_f, problem.lower, problem.upper, problem.mu, problem.active)
+    normals = jnp.s_[problem.rows.nj + 2 :: 3]
+    recovery = jnp.where(problem.E[normals] == 0, problem.v_b[normals], 0)
+    return Dual(problem.rows, D, v_f, problem.lower, problem.upper, problem.mu, problem.active, recovery)
 
 
 def delassus(problem: Problem) -> Delassus:

@@ -1,10 +1,14 @@
 """Small dense linear algebra."""
 
+from typing import TypeVar
+
 import jax
 import jax.numpy as jnp
 from jax import Array
 
 from .pytree import pytree
+
+T = TypeVar("T")
 
 
 def spd_inverse(A: Array) -> Array:
@@ -56,11 +60,19 @@ class Factors:
         return jnp.matmul(self.upper, jnp.matmul(self.lower, b, precision="highest"), precision="highest")
 
 
+def after(x: T, *, result: Array) -> T:
+    """x, to be computed after `result`.
+
+    Batched LAPACK calls that may run side by side can wait for each other for ever on XLA's CPU threads (jaxlib 0.10), so they are
+    chained. A barrier does not do it: only a number that depends on another one is computed after it.
+    """
+    zero = 0 * jnp.sum(result)
+    return jax.tree.map(lambda a: a + zero.astype(a.dtype), x)
+
+
 def factorise(A: Array) -> Factors:
     """Factors of one square matrix by elimination with partial pivoting."""
     lu, _, order = jax.lax.linalg.lu(A)
     eye = jnp.eye(A.shape[0], dtype=A.dtype)
     lower = jax.lax.linalg.triangular_solve(lu, eye[order], left_side=True, lower=True, unit_diagonal=True)
-    # one after the other: batched LAPACK calls side by side can wait for each other for ever on XLA's CPU threads (jaxlib 0.10)
-    eye = eye + 0 * lower[0, 0]
-    return Factors(lower, jax.lax.linalg.triangular_solve(lu, eye, left_side=True, lower=False))
+    return Factors(lower, jax.lax.linalg.triangular_solve(lu, after(eye, result=lower[0, 0]), left_side=True, lower=False))

@@ -16,11 +16,14 @@ from .measure import step_metrics
 from .model import Model
 from .problem import Problem, twist_after, without
 from .pytree import once, replace
-from .solvers import implicit, padmm
+from .solvers import dvi, implicit, padmm
+from .solvers.backend import Outcome
 from .solvers.health import gradient_health
 from .start import zero_control
 from .state import Contacts, Control, Info, State
 from .status import Status, result_code
+
+BACKENDS = {"padmm": padmm.solve, "dvi": dvi.solve}
 
 
 def collide(model: Model, state: State, config: Config = Config()) -> Contacts:
@@ -80,9 +83,9 @@ def step(
     with jax.named_scope("solve"):
         frozen, *hint = jax.lax.stop_gradient((problem, contacts, touching, state.reactions))
         frozen = without(frozen, near) if config.gradient.gap > 0 else frozen
-        guess = once(warmstart.guess(frozen, *hint, jax.lax.stop_gradient(h), config.padmm))
-        lam, v_plus, iterate, history = padmm.solve(dual_form(frozen), guess, config)
-        lam, v_plus = implicit.solution(problem, near, lam, v_plus, config.gradient)
+        guess = once(warmstart.guess(frozen, *hint, jax.lax.stop_gradient(h), config.backend))
+        outcome = BACKENDS[config.dynamics_solver](dual_form(frozen), guess, config)
+        lam, v_plus = implicit.solution(problem, near, outcome.lam, outcome.v_plus, config.gradient)
     with jax.named_scope("integrate"):
         u = once(_damped(twist_after(problem, lam)[:-1], config.angular_velocity_damping * h))
         if config.impact_time:
@@ -93,7 +96,7 @@ def step(
     new = State(q_next, u, coordinates(model.topology, ended), reactions)
     metrics = step_metrics(model, problem, contacts, ended, lam, v_plus, q=q) if config.compute_solution_metrics else None
     health = gradient_health(without(problem, near), lam, config.gradient) if config.gradient.health else None
-    return new, Info(_status(iterate, contacts, new), contacts, lam, v_plus, metrics, history, health)
+    return new, Info(_status(outcome, contacts, new), contacts, lam, v_plus, metrics, outcome.history, health)
 
 
 def _contacts(model: Model, q: Array, contacts: Contacts | None, config: Config) -> tuple[Contacts, Contacts]:
@@ -128,10 +131,10 @@ def _damped(u: Array, share: Array) -> Array:
     return u * jnp.concatenate([jnp.ones(3, u.dtype), jnp.full(3, 1, u.dtype) - share])
 
 
-def _status(it: padmm.Iterate, contacts: Contacts, new: State) -> Status:
-    finite = jnp.isfinite(it.r_p + it.r_d + it.r_c) & jnp.all(jnp.isfinite(new.q)) & jnp.all(jnp.isfinite(new.u))
-    converged = it.converged & finite
+def _status(end: Outcome, contacts: Contacts, new: State) -> Status:
+    finite = jnp.isfinite(end.r_p + end.r_d + end.r_c) & jnp.all(jnp.isfinite(new.q)) & jnp.all(jnp.isfinite(new.u))
+    converged = end.converged & finite
     found, slots = contacts.found, contacts.active.shape[0]
     kept = jnp.sum(contacts.active, dtype=jnp.int32)
     dropped = jnp.maximum(found - slots, 0)
-    return Status(result_code(converged, finite), converged, it.k, it.r_p, it.r_d, it.r_c, found, kept, dropped, backend=it.stats)
+    return Status(result_code(converged, finite), converged, end.iterations, end.r_p, end.r_d, end.r_c, found, kept, dropped, end.backend)

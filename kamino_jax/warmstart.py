@@ -8,15 +8,17 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from .config import PADMMConfig
+from .config import DVIConfig, PADMMConfig
 from .dynamics.contact_rows import ContactRows
 from .layout import Rows
 from .problem import Problem, constraint_velocity
 from .pytree import pytree
 from .solvers import cones
-from .solvers.padmm import Guess
+from .solvers.backend import Guess
 from .spatial import cross
 from .state import Contacts, Reactions
+
+Settings = PADMMConfig | DVIConfig
 
 
 @pytree
@@ -82,7 +84,9 @@ def balance_tangents(problem: Problem, contacts: Contacts, frame: Array, old: Re
     return jnp.concatenate([tangent, force[:, 2:]], axis=1)
 
 
-def match_contacts(problem: Problem, contacts: Contacts, rows: ContactRows, old: Reactions, h, settings: PADMMConfig) -> Matched:
+def match_contacts(
+    problem: Problem, contacts: Contacts, rows: ContactRows, old: Reactions, h, settings: PADMMConfig | DVIConfig
+) -> Matched:
     """Cached reactions for today's contacts by the configured method."""
     if problem.rows.nc == 0:  # static
         return Matched(jnp.zeros_like(contacts.normal), jnp.zeros_like(contacts.normal))
@@ -110,7 +114,7 @@ def _joint_dual(rows: Rows, problem: Problem, lam: Array, velocity: Array) -> Ar
     return jnp.concatenate(parts)
 
 
-def _containers(problem: Problem, contacts: Contacts, touching: ContactRows, old: Reactions, h, settings: PADMMConfig) -> Guess:
+def _containers(problem: Problem, contacts: Contacts, touching: ContactRows, old: Reactions, h, settings: Settings) -> Guess:
     rows = problem.rows
     force = old.force[: rows.nj].at[rows.limit].set(jnp.maximum(old.force[rows.limit], 0))
     matched = match_contacts(problem, contacts, touching, old, h, settings)
@@ -119,7 +123,7 @@ def _containers(problem: Problem, contacts: Contacts, touching: ContactRows, old
     return Guess(lam, v)
 
 
-def guess(problem: Problem, contacts: Contacts, touching: ContactRows, old: Reactions, h, settings: PADMMConfig) -> Guess:
+def guess(problem: Problem, contacts: Contacts, touching: ContactRows, old: Reactions, h, settings: Settings) -> Guess:
     """Where the solver starts, in physical units."""
     if settings.warmstart_mode == "none":
         zero = jnp.zeros_like(problem.E)

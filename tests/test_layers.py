@@ -12,7 +12,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 
 # Floors from the ground up. A module may import from its own floor's package and from lower floors only.
 FLOORS = [
-    {"pytree", "spatial", "checkpoint"},
+    {"pytree", "spatial", "checkpoint", "attached"},
     {"linear"},
     {"layout", "status", "recovery", "joints.kinds", "collision.kinds", "collision.materials", "collision.frames", "collision.shapes"},
     {"model", "config", "problem"},

@@ -6,15 +6,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from duals import DTYPE, KNOWN, dual
 from support import X64, rollout, start, step, tight, wheel
 
 import kamino_jax as kj
 from kamino_jax.delassus import DenseDelassus, Dual
 from kamino_jax.layout import Rows
 from kamino_jax.solvers import cones, padmm
+from kamino_jax.solvers.backend import Guess
 from kamino_jax.solvers.metrics import natural_map
 
-DTYPE = jnp.zeros(()).dtype
 # Unit-size problems: float32 residuals stall near 1e-6. Errors are the tolerance times the condition of these problems, at most 1e2.
 SMALL = 1e-11 if X64 else 5e-6
 ATOL = 1e-8 if X64 else 1e-4
@@ -26,37 +27,6 @@ def exact(**groups):
     return tight(**groups | dict(padmm=tolerances | groups.get("padmm", {})))
 
 
-def dual(D, v_f, mu=(), lower=(), upper=(), **rows) -> Dual:
-    """A problem from a dense positive definite D."""
-    array = lambda x: jnp.asarray(np.asarray(x, float), DTYPE)
-    B = np.linalg.cholesky(np.asarray(D, float))
-    n = len(B)
-    return Dual(
-        Rows(**rows), DenseDelassus(array(B), array(np.zeros(n))), array(v_f), array(lower), array(upper), array(mu), jnp.ones(n, bool)
-    )
-
-
-def coupled():
-    """Two sliding contacts on a full D, built from their solution."""
-    rng = np.random.default_rng(5)
-    A = rng.normal(size=(6, 6))
-    D = A @ A.T / 6 + np.eye(6)
-    lam, v = np.array([-0.3, -0.4, 1, 0.6, -0.8, 2]), np.array([3, 4, 0, -3, 4, 0.0])
-    return dual(D, v - D @ lam, mu=(0.5, 0.5), nc=2), lam
-
-
-KNOWN = {
-    "slides along x": (dual(np.eye(3), (10, 0, -1), mu=[0.5], nc=1), (-0.5, 0, 1)),
-    "sticks": (dual(np.eye(3), (0.1, -0.2, -1), mu=[0.5], nc=1), (-0.1, 0.2, 1)),
-    "slides obliquely": (dual(np.eye(3), (6, 8, -1), mu=[0.5], nc=1), (-0.3, -0.4, 1)),
-    "opens": (dual(np.eye(3), (1, 0, 2), mu=[0.5], nc=1), (0, 0, 0)),
-    "is frictionless": (dual(np.eye(3), (10, 2, -1), mu=[0.0], nc=1), (0, 0, 1)),
-    "mixes families": (
-        dual(np.eye(5), (-4, -2, 10, 0, -1), mu=[0.5], lower=[-0.25], upper=[0.25], nf=1, nl=1, nc=1),
-        (0.25, 2, -0.5, 0, 1),
-    ),
-    "couples two contacts": coupled(),
-}
 FORMS = {
     "accelerated": {},
     "plain": dict(use_acceleration=False),
@@ -68,7 +38,7 @@ FORMS = {
 
 @functools.partial(jax.jit, static_argnames="config")
 def solve(problem, lam, v_aug, config):
-    return padmm.solve(problem, padmm.Guess(lam, v_aug), config)
+    return padmm.solve(problem, Guess(lam, v_aug), config)
 
 
 def cold(problem, config):
@@ -80,16 +50,17 @@ def cold(problem, config):
 @pytest.mark.parametrize("case", KNOWN)
 def test_a_known_problem_is_solved_in_every_form(case, form):
     problem, expected = KNOWN[case]
-    lam, v_plus, it, _ = cold(problem, exact(padmm=FORMS[form]))
+    end = cold(problem, exact(padmm=FORMS[form]))
+    lam, v_plus = end.lam, end.v_plus
     np.testing.assert_allclose(lam, expected, atol=ATOL)
     np.testing.assert_allclose(v_plus, problem.D.mv(lam) + problem.v_f, atol=10 * ATOL)
-    assert it.converged or (not X64 and form == "small penalty")
+    assert end.converged or (not X64 and form == "small penalty")
 
 
 def test_matrix_free_dynamics_and_no_preconditioning_solve_the_same_problem():
     problem, expected = KNOWN["couples two contacts"]
     for config in (exact(sparse_dynamics=True), exact(dynamics=dict(preconditioning=False))):
-        np.testing.assert_allclose(cold(problem, config)[0], expected, atol=10 * ATOL)
+        np.testing.assert_allclose(cold(problem, config).lam, expected, atol=10 * ATOL)
 
 
 def test_body_space_and_row_space_agree():
@@ -101,7 +72,7 @@ def test_body_space_and_row_space_agree():
     square = np.concatenate([B, np.zeros((12, 6))], axis=1)
     tall = Dual(Rows(njk=n), DenseDelassus(jnp.asarray(square, DTYPE), jnp.zeros(n, DTYPE)), v_f, none, none, none, ones)
     config = exact(padmm=dict(rho_0=0.1))
-    a, b = cold(wide, config)[0], cold(tall, config)[0]
+    a, b = cold(wide, config).lam, cold(tall, config).lam
     np.testing.assert_allclose(a, b, atol=1e-7 if X64 else 1e-3)
     np.testing.assert_allclose(wide.D.mv(a) + v_f, np.zeros(n), atol=1e-9 if X64 else 1e-4)
 
@@ -112,49 +83,48 @@ def test_a_warm_start_at_the_solution_needs_two_iterations():
     v = problem.D.mv(lam) + problem.v_f
     v_aug = v + cones.de_saxce(problem.rows, v, problem.mu)
     config = exact(padmm=dict(warmstart_scale=1.0, primal_tolerance=1e-5, dual_tolerance=1e-5, compl_tolerance=1e-5))
-    _, _, it, _ = solve(problem, lam, v_aug, config)
-    assert int(it.k) == 2
+    assert int(solve(problem, lam, v_aug, config).iterations) == 2
 
 
 def test_redundant_rows_share_the_load_from_cold_and_keep_their_difference_from_warm():
     B = jnp.ones((2, 1), DTYPE)
     zero, none = jnp.zeros(2, DTYPE), jnp.zeros(0, DTYPE)
     twice = Dual(Rows(njk=2), DenseDelassus(B, zero), zero - 1, none, none, none, jnp.ones(2, bool))
-    np.testing.assert_allclose(cold(twice, exact())[0], (0.5, 0.5), atol=10 * ATOL)
-    warm = solve(twice, jnp.asarray([0.2, 0.0], DTYPE), zero, exact(padmm=dict(warmstart_scale=1.0)))[0]
+    np.testing.assert_allclose(cold(twice, exact()).lam, (0.5, 0.5), atol=10 * ATOL)
+    warm = solve(twice, jnp.asarray([0.2, 0.0], DTYPE), zero, exact(padmm=dict(warmstart_scale=1.0))).lam
     np.testing.assert_allclose(warm, (0.6, 0.4), atol=1e-4)  # η = 1e-5 lets the difference decay a little
 
 
 def test_a_sequence_of_restarts_goes_back_to_the_previous_pair():
     problem = dual(np.diag([1.0, 30.0, 500.0]), (-1, 2, 3), njk=3)
     config = exact(padmm=dict(restart_tolerance=1e-6, max_iterations=6))
-    it = cold(problem, config)[2]
-    assert int(it.stats.num_restarts) == 3 and bool(it.stats.restart) and not bool(it.converged)
+    end = cold(problem, config)
+    assert int(end.backend.num_restarts) == 3 and bool(end.backend.restart) and not bool(end.converged)
 
 
 def test_the_history_ends_where_the_solve_ends():
     problem, _ = KNOWN["couples two contacts"]
     plain, recorded = (exact(padmm=dict(max_iterations=300, history=h)) for h in (False, True))
-    lam, _, it, _ = cold(problem, plain)
-    same, _, again, history = cold(problem, recorded)
-    np.testing.assert_array_equal(lam, same)
-    assert int(it.k) == int(again.k)
+    end, again = cold(problem, plain), cold(problem, recorded)
+    history = again.history
+    np.testing.assert_array_equal(end.lam, again.lam)
+    assert int(end.iterations) == int(again.iterations)
     assert history.r_d.shape == (300,)
-    np.testing.assert_array_equal(history.r_d[int(it.k) - 1 :], np.full(301 - int(it.k), it.r_d))
+    np.testing.assert_array_equal(history.r_d[int(end.iterations) - 1 :], np.full(301 - int(end.iterations), end.r_d))
 
 
 @pytest.mark.skipif(not X64, reason="float32 residuals of a small problem reach exactly zero")
 def test_zero_tolerance_runs_to_the_budget():
     config = exact(padmm=dict(primal_tolerance=0.0, dual_tolerance=0.0, compl_tolerance=0.0, max_iterations=37))
-    it = cold(dual(np.diag([1.0, 30.0, 500.0]), (-1, 2, 3), njk=3), config)[2]
-    assert int(it.k) == 37 and not bool(it.converged)
+    end = cold(dual(np.diag([1.0, 30.0, 500.0]), (-1, 2, 3), njk=3), config)
+    assert int(end.iterations) == 37 and not bool(end.converged)
 
 
 def test_nan_stops_the_solve_and_is_never_converged():
     problem, _ = KNOWN["sticks"]
     broken = kj.replace(problem, v_f=problem.v_f * jnp.nan)
-    it = cold(broken, exact())[2]
-    assert int(it.k) == 1 and not bool(it.converged)
+    end = cold(broken, exact())
+    assert int(end.iterations) == 1 and not bool(end.converged)
 
 
 def test_the_natural_map_vanishes_only_at_the_solution():

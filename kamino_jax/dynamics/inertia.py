@@ -29,13 +29,14 @@ def world_inertia(I: Array, R: Array) -> Array:
 def gyroscopic_change(L: Array, w: Array, h: Array) -> Array:
     """Change of one body's angular momentum L in the step h, (3,) [N m s].
 
-    L turns by -h ω × L and keeps its length: (L - h ω × L) |L| / |L - h ω × L| - L.
+    L turns by -h ω × L and keeps its length: (L - h ω × L) |L| / |L - h ω × L| - L, where |L - h ω × L|² = |L|² + |h ω × L|².
     Source: Newton `SolverKamino` (norm-preserving explicit Euler).
     """
-    turned = L - h * spatial.cross(w, L)
-    length = spatial.norm(turned)
-    scale = jnp.where(length > 0, spatial.norm(L) / jnp.where(length > 0, length, 1), 1)
-    return scale * turned - L
+    turn = h * spatial.cross(w, L)
+    square = jnp.sum(L * L)
+    spins = square > jnp.finfo(L.dtype).eps ** 2  # slower than that, derivatives of the ratio would overflow
+    stretch = jnp.where(spins, jnp.sum(turn * turn) / jnp.where(spins, square, 1), 0)
+    return (L - turn) / jnp.sqrt(1 + stretch) - L
 
 
 def free_twist(model: Model, I: Array, inv_I: Array, u: Array, w: Array, h: Array) -> Array:

@@ -51,6 +51,13 @@ def project(rows: Rows, x: Array, bounds: tuple[Array, Array], mu: Array) -> Arr
     return jnp.concatenate([joints, project_cone(contacts_of(rows, x), mu).reshape(-1)])
 
 
+def project_dual(rows: Rows, v: Array, mu: Array) -> Array:
+    """Projection of velocities on the dual sets: 0 on bilateral rows, R+ on limits, dual cones; bounded rows have none and stay."""
+    half = jnp.maximum(v[rows.limit], 0)
+    cone = project_dual_cone(contacts_of(rows, v), mu).reshape(-1)
+    return jnp.concatenate([jnp.zeros_like(v[rows.bilateral]), v[rows.bounded], half, cone])
+
+
 def de_saxce(rows: Rows, v: Array, mu: Array) -> Array:
     """Γ(v): μ |v_t| on contact normals, 0 elsewhere."""
     shift = mu * spatial.norm(contacts_of(rows, v)[:, :2])
@@ -70,3 +77,15 @@ def complementarity(rows: Rows, lam: Array, v: Array, lower: Array, upper: Array
     box = (x - lower) * jnp.maximum(z, 0) + (upper - x) * jnp.maximum(-z, 0)
     contact = jnp.sum(contacts_of(rows, lam * v), axis=1)
     return jnp.concatenate([jnp.abs(box), jnp.abs(lam[rows.limit] * v[rows.limit]), jnp.abs(contact)])
+
+
+def violations(rows: Rows, lam: Array, v: Array, bounds: tuple[Array, Array], mu: Array) -> tuple[Array, Array, Array]:
+    """Largest (distance of λ from its sets, distance of v + Γ(v) from the dual sets, complementarity); boxes have no dual set."""
+    v = v + de_saxce(rows, v, mu)
+    largest = lambda x: jnp.max(jnp.abs(x), initial=0)
+    box = slice(rows.bilateral.stop, rows.bounded.stop)
+    return (
+        largest(lam - project(rows, lam, bounds, mu)),
+        largest(v - project_dual(rows, v, mu)),
+        largest(complementarity(rows, lam, v, bounds[0][box], bounds[1][box])),
+    )

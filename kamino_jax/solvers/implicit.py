@@ -23,7 +23,7 @@ from jax import Array
 from ..attached import attach
 from ..config import GradientConfig
 from ..delassus import dual_form
-from ..linear import Factors, factorise
+from ..linear import Factors, after, factorise
 from ..problem import Problem, velocity_after, without
 from ..pytree import once, pytree
 from . import cones
@@ -67,7 +67,7 @@ def system(scaled: Scaled, y: Array, s: Array, active: Array, settings: Gradient
         matrix = laws.K @ jnp.eye(B.shape[0], dtype=B.dtype) + laws.V @ (product(B, B.T) + jnp.diag(E + sigma))
     else:
         matrix = jnp.eye(B.shape[1], dtype=B.dtype) + product(B.T, laws.inverse @ (laws.V @ B))
-    return System(laws, B, E, matrix, once(factorise(matrix)))
+    return System(laws, B, E, matrix, once(factorise(after(matrix, result=y))))
 
 
 def _sigma(dtype) -> float:
@@ -146,11 +146,12 @@ def _solution_jvp(inputs, tangents, values, *, settings):
     lam, v_plus = solution(problem, near, lam, velocity_after(problem, lam), settings)
     y = lam.astype(P.dtype) / P
     linear = system(scaled, y, velocities(scaled, y), problem.active, settings)
+    held = jax.lax.stop_gradient(linear)  # each pass mends what the last one left, also in derivatives of higher order
 
     dv = jax.jvp(lambda p: velocity_after(p, lam), (problem,), (moved,))[1]
     r, c = P * dv.astype(P.dtype), _moved(scaled, linear.modes, moved)
     dy = jnp.zeros_like(r)
     for _ in range(PASSES):
-        dy = once(dy + linear.correct(once(linear.residual(c, r, dy))))
+        dy = once(dy + held.correct(once(linear.residual(c, r, dy))))
     ds = scaled.operator.mv(dy) + r
     return (lam, v_plus), ((P * dy).astype(dtype), (ds / P).astype(dtype))

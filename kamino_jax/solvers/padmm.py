@@ -26,18 +26,11 @@ from ..delassus import Dual
 from ..linear import conjugate_residuals, spd_inverse
 from ..pytree import pytree
 from . import cones
+from .backend import Guess, Outcome
 from .driver import Progress, iterate_recording, iterate_until
 from .scaling import EPS, Scaled, precondition
 
 CR_RTOL = 1e-8  # Kamino's default
-
-
-@pytree
-class Guess:
-    """Warm start in physical units."""
-
-    lam: Array  # (nd,) [N s, N m s]
-    v_aug: Array  # (nd,) [m/s, rad/s] constraint velocity with De Saxcé shift
 
 
 @pytree
@@ -224,11 +217,11 @@ def _record(it: Iterate) -> History:
     return History(it.r_p, it.r_d, it.r_c, it.stats.r_a, it.stats.restart)
 
 
-def solve(dual: Dual, guess: Guess, config: Config) -> tuple[Array, Array, Iterate, History | None]:
-    """(λ (nd,) [N s, N m s], v⁺ (nd,) [m/s, rad/s], last iterate, history if asked for) of one world."""
+def solve(dual: Dual, guess: Guess, config: Config) -> Outcome:
+    """Impulses of one world; the outcome's history holds the residuals of every iteration, if asked for."""
     settings = config.padmm
     with jax.named_scope("padmm_prepare"):
-        scaled = precondition(dual, config.dynamics.preconditioning)
+        scaled = precondition(dual, config.dynamics.preconditioning is not False)
         advance = functools.partial(step, scaled, linear_solver(scaled, config), settings)
     first, history = start(scaled, guess, settings), None
     with jax.named_scope("padmm_iterate"):
@@ -237,4 +230,5 @@ def solve(dual: Dual, guess: Guess, config: Config) -> tuple[Array, Array, Itera
         else:
             it, _ = iterate_until(advance, progress, first, settings.max_iterations)
     v_aug = it.z / scaled.P
-    return scaled.P * it.y, v_aug - cones.de_saxce(dual.rows, v_aug, dual.mu), it, history
+    v_plus = v_aug - cones.de_saxce(dual.rows, v_aug, dual.mu)
+    return Outcome(scaled.P * it.y, v_plus, it.converged, it.k, it.r_p, it.r_d, it.r_c, it.stats, history)
