@@ -64,18 +64,20 @@ def boxes(newton, name):
     return builder
 
 
-def newton_solver(model, tolerance, rho):
-    """SolverKamino with the settings that the comparison states."""
+def newton_solver(model, tolerance, rho, solver):
+    """SolverKamino with the settings that the comparison states; DVI as it comes."""
     from newton.solvers import SolverKamino
 
-    config = SolverKamino.Config(use_collision_detector=True)
+    config = SolverKamino.Config(use_collision_detector=True, dynamics_solver=solver)
+    if solver == "dvi":
+        return SolverKamino(model, config)
     padmm = config.padmm
     padmm.primal_tolerance = padmm.dual_tolerance = padmm.compl_tolerance = tolerance
     padmm.rho_0, padmm.contact_warmstart_method = rho, "geom_pair_net_force"
     return SolverKamino(model, config)
 
 
-def newton_figures(name, dt, worlds, steps, *, tolerance, rho, robot_file):
+def newton_figures(name, dt, worlds, steps, *, tolerance, rho, robot_file, solver="padmm"):
     """Figures of SolverKamino, CPU."""
     import newton
     import warp as wp
@@ -85,17 +87,17 @@ def newton_figures(name, dt, worlds, steps, *, tolerance, rho, robot_file):
     newton.solvers.SolverKamino.register_custom_attributes(builder)
     builder.replicate(scene, worlds)
     model = builder.finalize(skip_validation_joints=True)
-    solver = newton_solver(model, tolerance, rho)
+    kamino = newton_solver(model, tolerance, rho, solver)
     control, status = model.control(), []
 
     def run(record=False):
         """The same steps from the same start as everybody's."""
         now, after = model.state(), model.state()
         for _ in range(steps):
-            solver.step(now, after, control, None, dt)
+            kamino.step(now, after, control, None, dt)
             now, after = after, now
             if record:
-                status.append(solver.status.numpy().copy())
+                status.append(kamino.status.numpy().copy())
         wp.synchronize()
 
     seconds = median_seconds(run, repeats=3)

@@ -104,6 +104,7 @@ def common_layout(models: Sequence[Model]) -> Layout:
         nq=max(x.nq for x in layouts),
         nv=max(x.nv for x in layouts),
         rows=rows,
+        fill=max(x.fill for x in layouts),
         joint_kinds=tuple(sorted({k for x in layouts for k in x.joint_kinds})),
         pairs=pairs,
     )
@@ -206,9 +207,20 @@ def _pad_topology(topology: Topology, small: Layout, large: Layout) -> Topology:
         mode=_extend(topology.mode, large.nv),
         path=_extend(topology.path, large.nv, PATH_WRENCH),
         mechanism=np.concatenate([topology.mechanism, np.arange(small.nb, large.nb, dtype=np.int32)]),
+        **_pad_elimination(topology, small, large),
         geom_body=_extend(topology.geom_body, large.ng, own),
         **_pad_pairs(topology, dict(small.pairs), large),
     )
+
+
+def _pad_elimination(topology, small, large):
+    """Padded joints come last and touch no other."""
+    column = np.full((large.nj, large.fill), large.nj, np.int32)
+    column[: small.nj, : small.fill] = np.where(np.asarray(topology.column) == small.nj, large.nj, topology.column)
+    slot = np.zeros((large.nj, large.fill, large.fill), np.int32)
+    slot[: small.nj, : small.fill, : small.fill] = topology.slot
+    position = np.concatenate([topology.position, np.arange(small.nj, large.nj, dtype=np.int32)])
+    return dict(position=position, column=column, slot=slot)
 
 
 def _pad_rows(topology, small, large, idle_row):

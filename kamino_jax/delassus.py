@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from . import spatial
+from .elimination import Elimination
 from .layout import Rows
 from .problem import Problem, free_velocity
 from .pytree import once, pytree, replace, static
@@ -39,11 +40,12 @@ class Delassus:
         momenta = jnp.zeros((self.bodies.shape[0], 6), x.dtype).at[self.body].add(self.B * x[:, None, None])
         return jnp.sum(self.B * momenta[self.body], axis=(1, 2)) + self.E * x
 
-    def dense_rows(self) -> Array:
-        """B as a matrix, (nd, 6 nb)."""
-        at = self.body[:, :, None] == self.bodies[None, None, :-1]  # (nd, 2, nb)
-        blocks = jnp.where(at[..., None], self.B[:, :, None, :], 0)
-        return jnp.sum(blocks, axis=1).reshape(self.B.shape[0], self.width)
+    def dense_rows(self, rows: slice = slice(None)) -> Array:
+        """B as a matrix, (nd, 6 nb), or some rows of it."""
+        B, body = self.B[rows], self.body[rows]
+        at = body[:, :, None] == self.bodies[None, None, :-1]  # (nd, 2, nb)
+        blocks = jnp.where(at[..., None], B[:, :, None, :], 0)
+        return jnp.sum(blocks, axis=1).reshape(B.shape[0], self.width)
 
     def scaled(self, P: Array) -> "Delassus":
         """The operator with rows and columns multiplied by P (nd,)."""
@@ -70,9 +72,9 @@ class DenseDelassus:
         """Product with x (nd,)."""
         return self.B @ (x @ self.B) + self.E * x
 
-    def dense_rows(self) -> Array:
-        """B."""
-        return self.B
+    def dense_rows(self, rows: slice = slice(None)) -> Array:
+        """B, or some rows of it."""
+        return self.B[rows]
 
     def scaled(self, P: Array) -> "DenseDelassus":
         """The operator with rows and columns multiplied by P (nd,)."""
@@ -91,6 +93,7 @@ class Dual:
     mu: Array  # (nc,)
     active: Array  # (nd,) bool
     recovery: Array | None = None  # (nc,) [m/s] share of v_f on normals that removes the penetration of hard contacts; None: zero
+    elimination: Elimination | None = None  # order of the bilateral rows, where one is wanted
 
 
 def dual_form(problem: Problem) -> Dual:
@@ -98,7 +101,7 @@ def dual_form(problem: Problem) -> Dual:
     D, v_f = delassus(problem), free_velocity(problem)
     normals = jnp.s_[problem.rows.nj + 2 :: 3]
     recovery = jnp.where(problem.E[normals] == 0, problem.v_b[normals], 0)
-    return Dual(problem.rows, D, v_f, problem.lower, problem.upper, problem.mu, problem.active, recovery)
+    return Dual(problem.rows, D, v_f, problem.lower, problem.upper, problem.mu, problem.active, recovery, problem.elimination)
 
 
 def delassus(problem: Problem) -> Delassus:

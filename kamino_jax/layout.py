@@ -70,5 +70,6 @@ class Layout:
     nq: int  # joint coordinates
     nv: int  # joint DoFs
     rows: Rows
+    fill: int = 0  # most later joints that the elimination of one joint touches
     joint_kinds: tuple[str, ...] = ()  # kinds that occur, sorted; code of other kinds is not traced
     pairs: tuple[tuple[str, int], ...] = ()  # (collider, number of geom pairs), e.g. ("plane_box", 4)

@@ -57,6 +57,9 @@ class Topology:
     mode: Array  # (nv,) DRIVE_* of each DoF
     path: Array  # (nv,) PATH_* of each DoF
     mechanism: Array  # (nb,) the same number for bodies that joints connect, the world aside
+    position: Array  # (nj,) place of each joint in the order of elimination
+    column: Array  # (nj, fill), see `Elimination`
+    slot: Array  # (nj, fill, fill)
     geom_body: Array  # (ng,)
     pair: Array  # (pairs, 2) geoms of each candidate pair, in collider order
     pair_flip: Array  # (pairs,) bool: contact body A is the collider's second geom (static geoms always stand on side A)

@@ -14,6 +14,7 @@ Source: Tsounis, Grandia, Bächer, "On Solving the Dynamics of Constrained Rigid
 import jax.numpy as jnp
 from jax import Array
 
+from .elimination import Elimination
 from .layout import Rows
 from .pytree import pytree, replace, static
 
@@ -36,6 +37,7 @@ class Problem:
     upper: Array  # (nf + ne,)
     mu: Array  # (nc,)
     active: Array  # (nd,) bool
+    elimination: Elimination | None = None  # order of the bilateral rows, where one is wanted
 
 
 def without(problem: Problem, rows: Array) -> Problem:

@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
+
 from kamino_jax.delassus import DenseDelassus, Dual
 from kamino_jax.layout import Rows
 

@@ -1,6 +1,7 @@
 """Shared by the tests: tight solver settings, a jitted step, and small builders."""
 
 import functools
+import os
 
 import jax
 import jax.numpy as jnp
@@ -9,16 +10,21 @@ import numpy as np
 import kamino_jax as kj
 
 X64 = jnp.zeros(()).dtype == jnp.float64
+BACKEND = os.environ.get("KAMINO_JAX_BACKEND", "padmm")  # of all tests that do not choose one themselves
 EXACT = 1e-9 if X64 else 2e-6  # closed forms: solver tolerance 1e-10 in float64; rounding of unit-size numbers in float32
 
 
 def tight(**kwargs) -> kj.Config:
     """Settings under which the solver's error does not show; groups as dicts, e.g. constraints=dict(gamma=0.0)."""
     small = 1e-11 if X64 else 1e-7
+    kwargs = dict(dynamics_solver=BACKEND) | kwargs
     padmm = dict(primal_tolerance=small, dual_tolerance=small, compl_tolerance=small, max_iterations=5000) | kwargs.pop("padmm", {})
+    dvi = dict(tolerance=10 * small, regularization=1e-12, max_alternating_iterations=5000, use_schur_complement=True) | kwargs.pop(
+        "dvi", {}
+    )
     groups = dict(constraints=kj.ConstraintsConfig, dynamics=kj.DynamicsConfig, collision=kj.CollisionConfig, materials=kj.MaterialsConfig)
     built = {name: groups[name](**value) if name in groups else value for name, value in kwargs.items()}
-    return kj.Config(padmm=kj.PADMMConfig(**padmm), **built)
+    return kj.Config(padmm=kj.PADMMConfig(**padmm), dvi=kj.DVIConfig(**dvi), **built)
 
 
 KEPT = dict(cull_speculative_contacts=False)  # speculative contacts stay

@@ -14,7 +14,17 @@ FILES = sorted(ROOT.rglob("*.py"))
 FLOORS = [
     {"pytree", "spatial", "checkpoint", "attached"},
     {"linear"},
-    {"layout", "status", "recovery", "joints.kinds", "collision.kinds", "collision.materials", "collision.frames", "collision.shapes"},
+    {
+        "layout",
+        "elimination",
+        "status",
+        "recovery",
+        "joints.kinds",
+        "collision.kinds",
+        "collision.materials",
+        "collision.frames",
+        "collision.shapes",
+    },
     {"model", "config", "problem"},
     {"state", "delassus"},
     {"start", "checks"},

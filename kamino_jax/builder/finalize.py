@@ -11,6 +11,7 @@ from ..layout import Layout
 from ..model import Bodies, Geoms, Joints, Model, Names, Start, Topology
 from . import rigid
 from .bodies import immovable, mass_properties, refuse_singular
+from .elimination import elimination
 from .inertia import MassProperties, is_singular
 from .pairs import candidate_pairs, may_touch, slots
 from .records import Body, Joint, Shape
@@ -92,6 +93,9 @@ def _wiring(parts, masses, frozen, max_contacts):
     tables = joint_tables(joints, acts)
     touching = may_touch(shapes, joints, parts.ignored) if parts.touching is None else parts.touching
     kinds, pair, flip = candidate_pairs(shapes, frozen, touching)
+    moves = np.array([not f and m.mass > 0 for f, m in zip(frozen, masses, strict=True)], bool)
+    turns = np.array([not (f or is_singular(m.inertia)) for f, m in zip(frozen, masses, strict=True)], bool)
+    position, column, slot = elimination([j.parent for j in joints], [j.child for j in joints], moves | turns)
     layout = Layout(
         nb=len(parts.bodies),
         nj=len(joints),
@@ -99,12 +103,13 @@ def _wiring(parts, masses, frozen, max_contacts):
         nq=len(tables.coordinate),
         nv=len(tables.dof),
         rows=dataclasses.replace(tables.rows, nc=_capacity(max_contacts, slots(kinds))),
+        fill=column.shape[1],
         joint_kinds=tuple(sorted({j.kind for j in joints})),
         pairs=kinds,
     )
     topology = Topology(
-        moves=np.array([not f and m.mass > 0 for f, m in zip(frozen, masses, strict=True)], bool),
-        turns=np.array([not (f or is_singular(m.inertia)) for f, m in zip(frozen, masses, strict=True)], bool),
+        moves=moves,
+        turns=turns,
         base=_ints(j.parent for j in joints),
         follower=_ints(j.child for j in joints),
         kind=_ints(KINDS[j.kind].code for j in joints),
@@ -117,6 +122,9 @@ def _wiring(parts, masses, frozen, max_contacts):
         mode=np.concatenate([np.zeros(0, np.int32), *(j.mode for j in joints)]),
         path=tables.path,
         mechanism=_mechanisms(len(parts.bodies), joints),
+        position=position,
+        column=column,
+        slot=slot,
         geom_body=_ints(s.body for s in shapes),
         pair=pair,
         pair_flip=flip,

@@ -79,3 +79,8 @@ class Config:
     def backend(self) -> PADMMConfig | DVIConfig:
         """Settings of the chosen dynamics solver."""
         return getattr(self, self.dynamics_solver)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether the solver wants the order in which joints are eliminated."""
+        return self.dynamics_solver == "dvi" and self.dvi.bilateral_solver_type == "LLTBRCM"

@@ -5,6 +5,7 @@ from jax import Array
 
 from .. import spatial
 from ..config import Config
+from ..elimination import Elimination
 from ..joints.drives import drive_rows, effort_wrenches
 from ..joints.kinematics import Kinematics, with_world
 from ..joints.limits import limit_rows
@@ -75,6 +76,14 @@ def _with_contacts(joints: JointRows, contacts: ContactRows, on: Array) -> dict:
     )
 
 
+def _elimination(model: Model) -> Elimination:
+    """Where the bilateral rows stand in the order of elimination."""
+    top, rows = model.topology, model.layout.rows.bilateral
+    row = top.row[rows]
+    place = jnp.where(top.row_on[rows], 6 * top.position[row // 6] + row % 6, 6 * model.layout.nj)
+    return Elimination(place, top.column, top.slot)
+
+
 def assemble(
     model: Model, q: Array, u: Array, control: Control, kinematics: Kinematics, contacts: Contacts, *, dt: Array, config: Config
 ) -> tuple[Problem, ContactRows]:
@@ -104,6 +113,7 @@ def assemble(
         lower=-bound,
         upper=bound,
         mu=contacts.mu,
+        elimination=_elimination(model) if config.in_order else None,
         **_with_contacts(_switch_off(joints), touching, contacts.active),
     )
     return once((problem, touching))

@@ -8,6 +8,9 @@ With S = diag(1/√(D_ii + ε)) the block has a unit diagonal, and a floor makes
 so the unilateral rows see symmetric matrices only, and nothing is ever inverted. Source: Newton `SolverKamino` (DVI), restated.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -34,21 +37,22 @@ class Eliminated:
         return -self.S * back[:, 0]
 
 
-def cholesky_with_retry(B: Array, shift: float) -> Array:
-    """Lower factor of B; where a pivot fails, of B + shift, once."""
-    factor = lambda B: jnp.linalg.cholesky(B, symmetrize_input=False)
-    failed = lambda carry: (carry[1] < 1) & ~jnp.all(jnp.isfinite(carry[0]))
-    retry = lambda carry: (factor(B + shift * jnp.eye(B.shape[0], dtype=B.dtype)), carry[1] + 1)
-    return jax.lax.while_loop(failed, retry, (factor(B), jnp.zeros((), jnp.int32)))[0]
+def retried(factor: Callable, shift: float, dtype) -> Any:
+    """factor(0), or factor(shift) where that is not finite."""
+    finite = lambda tree: jnp.all(jnp.stack([jnp.all(jnp.isfinite(x)) for x in jax.tree.leaves(tree)]))
+    failed = lambda carry: (carry[1] < 1) & ~finite(carry[0])
+    again = lambda carry: (factor(jnp.asarray(shift, dtype)), carry[1] + 1)
+    return jax.lax.while_loop(failed, again, (factor(jnp.zeros((), dtype)), jnp.zeros((), jnp.int32)))[0]
 
 
-def eliminate(dual: Dual, rows: Array, shift: float) -> Eliminated:
-    """Factorises the bilateral block; `rows`: half of D as a matrix (nd, width), shift: what is added where a pivot fails."""
-    nb = dual.rows.bilateral.stop
+def eliminate(dual: Dual, shift: float) -> Eliminated:
+    """Factorises the bilateral block; `shift`: what is added where a pivot fails."""
+    nb, rows = dual.rows.bilateral.stop, dual.D.dense_rows()
     S = 1 / jnp.sqrt(jnp.abs(dual.D.diagonal()[:nb]) + EPS)
     half = S[:, None] * rows[:nb]
     product = lambda a, b: jnp.matmul(a, b.T, precision="highest")
-    L = cholesky_with_retry(product(half, half) + jnp.diag(S * S * dual.D.E[:nb] + FLOOR), shift)
+    B, diagonal = product(half, half), S * S * dual.D.E[:nb] + FLOOR
+    L = retried(lambda shift: jnp.linalg.cholesky(B + jnp.diag(diagonal + shift), symmetrize_input=False), shift, S.dtype)
     right = jnp.concatenate([product(half, rows[nb:]), (S * dual.v_f[:nb])[:, None]], axis=1)
     Yy = jax.lax.linalg.triangular_solve(L, right, left_side=True, lower=True)
     return once(Eliminated(S, L, Yy[:, :-1], Yy[:, -1]))

@@ -21,6 +21,7 @@ from . import apgd, cones
 from .backend import Guess, Outcome
 from .bilateral import eliminate
 from .coloring import colors
+from .ordered import eliminate_in_order
 from .pgs import Sweeper, sweep, sweeper
 from .reduced import Reduced, reduce
 
@@ -125,14 +126,16 @@ def _measured(dual: Dual, lam: Array, iterations: Array, status: DVIStatus, sett
 def solve(dual: Dual, guess: Guess, config: Config) -> Outcome:
     """Impulses of one world."""
     settings, rows = config.dvi, dual.rows
-    half = dual.D.dense_rows()
-    bilateral = eliminate(dual, half, settings.failed_pivot_shift) if rows.bilateral.stop else None
+    bilateral = None
+    if rows.bilateral.stop:
+        eliminate_rows = eliminate_in_order if settings.bilateral_solver_type == "LLTBRCM" else eliminate
+        bilateral = eliminate_rows(dual, settings.failed_pivot_shift)
     lam = _start(dual, guess, settings)
     zero, none, off = jnp.zeros((), lam.dtype), jnp.zeros((), jnp.int32), jnp.zeros((), bool)
     iterations, status = none, DVIStatus(zero, none, none, zero, off)
     if rows.nd > rows.bilateral.stop:
         with jax.named_scope("dvi_iterate"):
-            problem = reduce(dual, half, bilateral, eliminates(dual, settings))
+            problem = reduce(dual, bilateral, eliminates(dual, settings))
             if settings.unilateral_solver == "apgd":
                 lam, iterations, status = _gradient_descent(problem, lam, settings)
             else:

@@ -10,7 +10,9 @@ redundant (closed loops, faces on four corners); there only Jᵀ λ and the velo
 
     y ← y + (K + V (D̂ + σ))⁻¹ (c - K y - V (D̂ y + r))
 
-is a proximal step, exact on what is determined, and leaves the rest alone. The rule is linear in the tangents, so forward and reverse mode
+is a proximal step, exact on what is determined, and leaves the rest alone. Where loops have drifted, r is slightly inconsistent: no motion
+can produce that part, it is what remains after the passes, and each of them has added it to y. A last step takes it out again, as often as
+there were passes. The rule is linear in the tangents, so forward and reverse mode
 are one rule, differentiable itself. Source: De Saxcé's form of the contact law, as in Le Lidec et al. 2024 (arXiv 2405.17020).
 """
 
@@ -31,6 +33,7 @@ from .modes import Modes, modes
 from .scaling import Scaled, precondition
 
 CHORDS = 3  # Newton corrections with one factorisation
+SAME = 1.01  # ratio of squared residuals that counts as no increase
 PASSES = 4  # proximal steps: what a row misses falls by σ/(σ + its eigenvalue) each
 
 
@@ -98,16 +101,19 @@ def polished(scaled: Scaled, y: Array, active: Array, settings: GradientConfig) 
     def at(y):
         s = velocities(scaled, y)
         F = natural_map(scaled, y, s, active)
-        return once((y, s, F, jnp.max(jnp.abs(F), initial=0)))
+        return once((y, s, F, jnp.sum(F * F)))
 
+    choose = lambda better, new, old: tuple(jnp.where(better, a, b) for a, b in zip(new, old, strict=True))
     best = at(y)
     for _ in range(settings.polish):
         newton = system(scaled, best[0], best[1], active, exact)
+        correction = lambda at, newton=newton: newton.correct(newton.modes.frame @ at[2])
         trial = best
         for _ in range(CHORDS):
-            trial = at(trial[0] - newton.correct(newton.modes.frame @ trial[2]))
-        better = trial[3] < best[3]
-        best = tuple(jnp.where(better, new, old) for new, old in zip(trial, best, strict=True))
+            trial = at(trial[0] - correction(trial))
+        kept = at(trial[0] + CHORDS * correction(trial))  # without what no motion can produce, see above
+        trial = choose(kept[3] <= SAME * trial[3], kept, trial)
+        best = choose(trial[3] < best[3], trial, best)
     return best[0]
 
 
@@ -151,7 +157,7 @@ def _solution_jvp(inputs, tangents, values, *, settings):
     dv = jax.jvp(lambda p: velocity_after(p, lam), (problem,), (moved,))[1]
     r, c = P * dv.astype(P.dtype), _moved(scaled, linear.modes, moved)
     dy = jnp.zeros_like(r)
-    for _ in range(PASSES):
-        dy = once(dy + held.correct(once(linear.residual(c, r, dy))))
+    for share in (1,) * PASSES + (-PASSES,):
+        dy = once(dy + share * held.correct(once(linear.residual(c, r, dy))))
     ds = scaled.operator.mv(dy) + r
     return (lam, v_plus), ((P * dy).astype(dtype), (ds / P).astype(dtype))

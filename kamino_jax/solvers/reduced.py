@@ -15,6 +15,7 @@ from ..layout import Rows
 from ..pytree import once, pytree, replace, static
 from . import cones
 from .bilateral import Eliminated
+from .ordered import OrderedElimination
 
 
 @pytree
@@ -52,11 +53,12 @@ class Reduced:
         return jnp.max(jnp.abs(cones.natural_map(self.rows, lam, v, self.bounds, self.mu)), initial=0)
 
 
-def reduce(dual: Dual, half: Array, eliminated: Eliminated | None, schur: bool) -> Reduced:
-    """The unilateral part of a dual form; `half`: half of D as a matrix, `schur`: elimination instead of alternation."""
+def reduce(dual: Dual, eliminated: Eliminated | OrderedElimination | None, schur: bool) -> Reduced:
+    """The unilateral part of a dual form; `schur`: elimination instead of alternation."""
     first = dual.rows.bilateral.stop
     rows = replace(dual.rows, njd=0, njk=0)
-    K = jnp.matmul(half[first:], half[first:].T, precision="highest") + jnp.diag(dual.D.E[first:])
+    half = dual.D.dense_rows(slice(first, None))
+    K = jnp.matmul(half, half.T, precision="highest") + jnp.diag(dual.D.E[first:])
     C, b = None, dual.v_f[first:]
     if eliminated is not None:
         C, b = jnp.matmul(eliminated.Y.T, eliminated.Y, precision="highest"), b - eliminated.y @ eliminated.Y
