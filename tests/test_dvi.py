@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from duals import DTYPE, KNOWN, dual
-from support import X64, step
+from support import X64, cube, start, step, tight
 from test_problems import load, problem
 
 import kamino_jax as kj
@@ -17,6 +17,7 @@ from kamino_jax.problem import twist_after
 from kamino_jax.pytree import replace
 from kamino_jax.solvers import dvi, pgs
 from kamino_jax.solvers.backend import Guess
+from kamino_jax.solvers.bilateral import retried
 from kamino_jax.solvers.coloring import colors
 
 ATOL = 1e-9 if X64 else 1e-5
@@ -149,3 +150,75 @@ def test_the_order_of_elimination_does_not_change_the_step(name):
     ends.append(last.u[: model.layout.nb])
     for u in ends[1:]:
         np.testing.assert_allclose(u, ends[0], atol=1e-7 if X64 else 2e-4)
+
+
+@pytest.mark.parametrize("kind", ["LLTB", "LLTBRCM"])
+def test_many_worlds_step_as_each_alone(kind):
+    """In a batch large enough for XLA to share it among threads."""
+    model, state, _ = kj.scenes.boxes_fourbar()
+    settings = config(bilateral_solver_type=kind, use_schur_complement=True)
+    many = jax.jit(jax.vmap(lambda s: kj.rollout(model, s, dt=2e-3, steps=5, config=settings, record=())[0].u))
+    alone, _ = jax.jit(lambda s: kj.rollout(model, s, dt=2e-3, steps=5, config=settings, record=()))(state)
+    states = jax.tree.map(lambda x: jnp.broadcast_to(x, (256, *x.shape)), state)
+    np.testing.assert_allclose(many(states), jnp.broadcast_to(alone.u, (256, *alone.u.shape)), atol=1e-7 if X64 else 1e-3)
+
+
+def test_the_floor_of_the_bilateral_block_leaves_joints_moving_by_a_millionth():
+    """Why nothing that DVI does with joints is better than about 1e-6 of what their impulses do to them."""
+    D = np.diag([1.0, 4.0])
+    end = solve(dual(D, (-1.0, 2.0), njk=2), config())
+    np.testing.assert_allclose(end.lam, (1.0, -0.5), rtol=2e-6)
+    assert 0 < float(end.backend.r_b) < 3e-6
+
+
+def test_joints_whose_pivots_fail_are_solved_after_a_shift():
+    """A NaN-free answer where single precision finds no positive pivot; the factor of a failed block is that of the shifted one."""
+    bad = jnp.asarray([[1.0, 2.0], [2.0, 1.0]], DTYPE)
+    factor = lambda shift: jnp.linalg.cholesky(bad + shift * jnp.eye(2, dtype=DTYPE), symmetrize_input=False)
+    assert np.any(np.isnan(retried(factor, 0.1, DTYPE)))
+    np.testing.assert_allclose(retried(factor, 2.0, DTYPE) @ retried(factor, 2.0, DTYPE).T, [[3, 2], [2, 3]], atol=1e-6)
+
+
+@pytest.mark.parametrize("settings", [dict(dynamics=kj.DynamicsConfig(preconditioning=True)), dict(sparse_dynamics=True)])
+def test_what_dvi_does_not_have_is_refused(settings):
+    with pytest.raises(ValueError, match="padmm|PADMM"):
+        kj.Config(dynamics_solver="dvi", **settings)
+
+
+@pytest.mark.parametrize(
+    ("bad", "error"),
+    [
+        (dict(unilateral_solver="gauss"), ValueError),
+        (dict(omega=0.0), ValueError),
+        (dict(regularization=0.0), ValueError),
+        (dict(max_alternating_iterations=0), ValueError),
+        (dict(use_schur_complement=1), TypeError),
+        (dict(apgd=3), TypeError),
+        (dict(tolerance=float("nan")), ValueError),
+    ],
+)
+def test_settings_out_of_range_are_refused(bad, error):
+    with pytest.raises(error, match="DVIConfig"):
+        kj.DVIConfig(**bad)
+
+
+@pytest.mark.skipif(not X64, reason="differences need double precision")
+def test_gradients_are_those_of_padmm():
+    """One rule for both backends: the derivative of a slid distance by the push, at impulses that each found in its own way."""
+    model, state, control = start(push_block())
+
+    def slid(push, config):
+        pushed = kj.replace(control, w_ext=control.w_ext.at[0, 0].set(push))
+        return kj.rollout(model, state, lambda *_: pushed, dt=5e-3, steps=10, config=config, record=())[0].q[0, 0]
+
+    slope = lambda c: jax.jit(jax.value_and_grad(lambda p: slid(p, c)))(8.0)
+    (a, da), (b, db) = slope(tight(dynamics_solver="padmm")), slope(tight(dynamics_solver="dvi"))
+    np.testing.assert_allclose((a, da), (b, db), atol=1e-8)
+    assert da > 1e-4
+
+
+def push_block():
+    builder = kj.ModelBuilder()
+    builder.add_plane(mu=0.3)
+    cube(builder, "block", 0.2, 1.0, (0, 0, 0.1), mu=0.3)
+    return builder

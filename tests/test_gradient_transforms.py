@@ -176,7 +176,7 @@ FUZZED = {
     "driven": driven,
     "coincident": coincident,
 }
-COUNT = 1000  # states of each scene and mode
+COUNT = 5000  # states of each scene, mode and precision: 120,000 gradients
 POSES = ("random", "aligned", "touching", "deep", "coincident")
 
 

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..delassus import Dual
+from ..linear import after
 from ..pytree import once, pytree
 from .scaling import EPS
 
@@ -38,11 +39,14 @@ class Eliminated:
 
 
 def retried(factor: Callable, shift: float, dtype) -> Any:
-    """factor(0), or factor(shift) where that is not finite."""
+    """factor(0), or factor(shift) where that is not finite.
+
+    The shift is carried: were it a constant, XLA would see that the second attempt never changes and make it before the first has ended.
+    """
     finite = lambda tree: jnp.all(jnp.stack([jnp.all(jnp.isfinite(x)) for x in jax.tree.leaves(tree)]))
-    failed = lambda carry: (carry[1] < 1) & ~finite(carry[0])
-    again = lambda carry: (factor(jnp.asarray(shift, dtype)), carry[1] + 1)
-    return jax.lax.while_loop(failed, again, (factor(jnp.zeros((), dtype)), jnp.zeros((), jnp.int32)))[0]
+    failed = lambda carry: (carry[1] > 0) & ~finite(carry[0])
+    again = lambda carry: (factor(carry[1]), jnp.zeros_like(carry[1]))
+    return jax.lax.while_loop(failed, again, (factor(jnp.zeros((), dtype)), jnp.asarray(shift, dtype)))[0]
 
 
 def eliminate(dual: Dual, shift: float) -> Eliminated:
@@ -51,8 +55,9 @@ def eliminate(dual: Dual, shift: float) -> Eliminated:
     S = 1 / jnp.sqrt(jnp.abs(dual.D.diagonal()[:nb]) + EPS)
     half = S[:, None] * rows[:nb]
     product = lambda a, b: jnp.matmul(a, b.T, precision="highest")
-    B, diagonal = product(half, half), S * S * dual.D.E[:nb] + FLOOR
-    L = retried(lambda shift: jnp.linalg.cholesky(B + jnp.diag(diagonal + shift), symmetrize_input=False), shift, S.dtype)
     right = jnp.concatenate([product(half, rows[nb:]), (S * dual.v_f[:nb])[:, None]], axis=1)
+    B = after(product(half, half) + jnp.diag(S * S * dual.D.E[:nb] + FLOOR), result=right[0, 0])
+    eye = jnp.eye(nb, dtype=S.dtype)
+    L = retried(lambda shift: jnp.linalg.cholesky(B + shift * eye, symmetrize_input=False), shift, S.dtype)
     Yy = jax.lax.linalg.triangular_solve(L, right, left_side=True, lower=True)
     return once(Eliminated(S, L, Yy[:, :-1], Yy[:, -1]))

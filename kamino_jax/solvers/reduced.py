@@ -12,6 +12,7 @@ from jax import Array
 
 from ..delassus import Dual
 from ..layout import Rows
+from ..linear import after
 from ..pytree import once, pytree, replace, static
 from . import cones
 from .bilateral import Eliminated
@@ -58,6 +59,7 @@ def reduce(dual: Dual, eliminated: Eliminated | OrderedElimination | None, schur
     first = dual.rows.bilateral.stop
     rows = replace(dual.rows, njd=0, njk=0)
     half = dual.D.dense_rows(slice(first, None))
+    half = half if eliminated is None else after(half, result=eliminated.y[0])
     K = jnp.matmul(half, half.T, precision="highest") + jnp.diag(dual.D.E[first:])
     C, b = None, dual.v_f[first:]
     if eliminated is not None:
