@@ -33,6 +33,7 @@ SCENES = {  # name: (dt [s], world counts, does Newton build it)
     "cartpole": (1e-3, (1, 256), False),
     "stewart_platform": (2e-3, (1,), False),
 }
+STACKS = (1, 2, 3, 4, 6, 8)
 CHAINS = (10, 30, 100, 300, 1000)
 
 
@@ -89,6 +90,33 @@ def chains(out):
             emit(out, benchmark="chain", solver=kind, **figures, commit=commit(), **machine())
 
 
+def accuracy(out, figure):
+    """Natural map against the number of active contacts, both solvers with their default settings, on stacks of boxes; as a picture too."""
+    points = {"padmm": [], "dvi": []}
+    for boxes in STACKS:
+        model = scenes.box_stack(boxes)[0]
+        models, states = kj.stack([model]), kj.initial_state(kj.stack([model]))
+        for solver in points:
+            config = kj.Config(dynamics_solver=solver)
+            value = natural_map(models, states, 1e-3, 100, config)
+            points[solver].append((4 * boxes, value))
+            emit(out, benchmark="accuracy", solver=solver, contacts=4 * boxes, natural_map_p50=value, commit=commit(), **machine())
+    if figure:
+        draw(points, figure)
+
+
+def draw(points, file):
+    """Natural map over contacts, a line per solver."""
+    import matplotlib.pyplot as plt
+
+    axes = plt.figure(figsize=(6, 4), layout="constrained").subplots()
+    for solver, line in points.items():
+        axes.semilogy(*zip(*line, strict=True), marker="o", label=solver)
+    axes.set(xlabel="active contacts", ylabel="natural map [N s, m/s]", title="Stacks of boxes, default settings, float32")
+    axes.legend()
+    axes.figure.savefig(file, dpi=120)
+
+
 def runs_of(name, worlds, steps):
     """{solver: () -> figures} of one scene."""
     dt, _, newton_has = SCENES[name]
@@ -103,6 +131,7 @@ def main():
     p = parser(__doc__)
     p.add_argument("--scenes", nargs="*", default=list(SCENES), choices=list(SCENES))
     p.add_argument("--no-chains", action="store_true")
+    p.add_argument("--figure", help="picture of the natural map over contacts")
     args = p.parse_args()
     for name in args.scenes:
         if name == "dr_legs" and not (robot_file(name) and importlib.util.find_spec("newton")):
@@ -116,6 +145,7 @@ def main():
                 emit(args.out, **about, total_s=time.perf_counter() - start, **figures, commit=commit(), **machine())
     if not args.no_chains:
         chains(args.out)
+        accuracy(args.out, args.figure)
 
 
 if __name__ == "__main__":

@@ -45,16 +45,18 @@ def _flat_rule(rule: Callable, tree, static: tuple) -> Callable:
 
 
 def _jvp(primals, tangents, *, rule, tree, static, batches):
-    n = tree.num_leaves
-    moved = [ad.instantiate_zeros(t) if jnp.issubdtype(x.dtype, jnp.inexact) else None for x, t in zip(primals, tangents, strict=True)]
+    n, primals = tree.num_leaves, [jnp.asarray(x) for x in primals]  # some may be literals
+    floats = [jnp.issubdtype(x.dtype, jnp.inexact) for x in primals]
+    moved = tuple(ad.instantiate_zeros(t) if on else None for t, on in zip(tangents, floats, strict=True))
     flat = _flat_rule(rule, tree, static)
     for axes in batches:
         flat = jax.vmap(flat, in_axes=(axes[:n], axes[:n], axes[n:]))
-    return flat(list(primals[:n]), moved[:n], tuple(primals[n:]))
+    return flat(tuple(primals[:n]), moved[:n], tuple(primals[n:]))
 
 
 def _batched(args, dims, *, tree, batches, **params):
     """Arrays with their batch in front; values without one are repeated, since their derivatives have it."""
+    args = [jnp.asarray(x) for x in args]
     size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
     front = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
     values = [jnp.broadcast_to(x, (size, *x.shape)) if d is None else x for x, d in zip(front, dims, strict=True)][tree.num_leaves :]

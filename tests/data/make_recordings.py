@@ -30,7 +30,7 @@ UNUSED += (
     "shape_material_mu_torsional",
     "shape_material_mu_rolling",
 )
-DOUBTFUL = ("fourbar",)  # hardly ever converged: the path of another solver is kept beside it
+PATH = ("body_q", "body_qd", "joint_q")  # of the DVI run of the same scene, kept beside the PADMM run under dvi/
 GROUPS = ("constraints", "dynamics", "materials")
 
 
@@ -52,9 +52,8 @@ def pack(file: pathlib.Path) -> dict[str, np.ndarray]:
         out = {name: squeezed(name, data[name]) for name in data.files if kept(name)}
     about = {k: meta[k] for k in ("scene", "integrator", "dt", "steps", "newton")} | {k: meta["config"][k] for k in GROUPS}
     dvi = file.with_name(file.name.replace("padmm", "dvi"))
-    if meta["scene"] in DOUBTFUL:
-        with np.load(dvi) as data:
-            out["dvi/body_q"] = data["body_q"]
+    with np.load(dvi) as data:
+        out |= {f"dvi/{field}": data[field] for field in PATH}
     return {"meta": np.array(json.dumps(about)), **out}
 
 
