@@ -19,9 +19,8 @@ def tight(**kwargs) -> kj.Config:
     small = 1e-11 if X64 else 1e-7
     kwargs = dict(dynamics_solver=BACKEND) | kwargs
     padmm = dict(primal_tolerance=small, dual_tolerance=small, compl_tolerance=small, max_iterations=5000) | kwargs.pop("padmm", {})
-    dvi = dict(tolerance=10 * small, regularization=1e-12, max_alternating_iterations=5000, use_schur_complement=True) | kwargs.pop(
-        "dvi", {}
-    )
+    dvi = dict(tolerance=10 * small, regularization=1e-12, max_alternating_iterations=5000, use_schur_complement=True)
+    dvi |= kwargs.pop("dvi", {})
     groups = dict(constraints=kj.ConstraintsConfig, dynamics=kj.DynamicsConfig, collision=kj.CollisionConfig, materials=kj.MaterialsConfig)
     built = {name: groups[name](**value) if name in groups else value for name, value in kwargs.items()}
     return kj.Config(padmm=kj.PADMMConfig(**padmm), dvi=kj.DVIConfig(**dvi), **built)

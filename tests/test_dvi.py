@@ -12,6 +12,7 @@ from support import X64, cube, start, step, tight
 from test_problems import load, problem
 
 import kamino_jax as kj
+from kamino_jax.builder.elimination import minimum_degree
 from kamino_jax.delassus import dual_form
 from kamino_jax.problem import twist_after
 from kamino_jax.pytree import replace
@@ -222,3 +223,9 @@ def push_block():
     builder.add_plane(mu=0.3)
     cube(builder, "block", 0.2, 1.0, (0, 0, 0.1), mu=0.3)
     return builder
+
+
+@pytest.mark.parametrize(("near", "fill"), [([{1}, {0, 2}, {1, 3}, {2}], 1), ([{1, 3}, {0, 2}, {1, 3}, {2, 0}], 2)], ids=["chain", "ring"])
+def test_a_chain_fills_nothing_and_a_ring_one_block_a_joint(near, fill):
+    order, later = minimum_degree(near)
+    assert sorted(order) == [0, 1, 2, 3] and max(map(len, later)) == fill

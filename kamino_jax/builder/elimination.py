@@ -1,7 +1,7 @@
 """In which order joints are eliminated so that the factor of their rows stays sparse.
 
 Joints are neighbours if they share a body that can move. Always the joint with the fewest neighbours goes first, and leaves its neighbours
-connected with each other (minimum degree): chains and trees stay as sparse as they are, a loop adds one block per joint.
+connected with each other (minimum degree). A chain stays as sparse as it is.
 """
 
 import heapq

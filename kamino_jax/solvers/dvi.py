@@ -53,12 +53,21 @@ def eliminates(dual: Dual, settings: DVIConfig) -> bool:
     return dual.rows.ne > 0 if settings.use_schur_complement is None else settings.use_schur_complement
 
 
+def _within(residuals: tuple[Array, Array, Array], settings: DVIConfig) -> Array:
+    return jnp.max(jnp.stack(residuals)) <= settings.tolerance
+
+
+def _idle(dtype) -> DVIStatus:
+    """Status before anything has been measured."""
+    zero, none = jnp.zeros((), dtype), jnp.zeros((), jnp.int32)
+    return DVIStatus(zero, none, none, zero, jnp.zeros((), bool))
+
+
 def _settled(problem: Reduced, settings: DVIConfig, lam: Array, change: Array) -> Array:
     """Whether impulses with the bilateral rows at rest are good enough, or will not get better."""
-    r_p, r_d, r_c = problem.residuals(lam, problem.velocity(lam))
-    small = (r_p <= settings.tolerance) & (r_d <= settings.tolerance) & (r_c <= settings.tolerance)
+    residuals = problem.residuals(lam, problem.velocity(lam))
     still = jnp.max(jnp.abs(change)) <= 4 * jnp.finfo(lam.dtype).eps * jnp.max(jnp.abs(lam))
-    return (small | still | ~jnp.isfinite(r_d)) & (not settings.fixed_schedule)
+    return (_within(residuals, settings) | still | ~jnp.isfinite(residuals[1])) & (not settings.fixed_schedule)
 
 
 def _block(problem: Reduced, sweeper: Sweeper, settings: DVIConfig, at: Sweeping) -> Sweeping:
@@ -94,8 +103,7 @@ def _gauss_seidel(dual: Dual, problem: Reduced, lam: Array, settings: DVIConfig)
     none = jnp.zeros((), jnp.int32)
     start = Sweeping(lam, lam, none, none, jnp.zeros((), bool))
     end = jax.lax.while_loop(lambda at: (at.sweeps < total) & ~at.done, advance, start)
-    zero, off = jnp.zeros((), lam.dtype), jnp.zeros((), bool)
-    return end.lam, end.ran, DVIStatus(zero, none, none, zero, off)
+    return end.lam, end.ran, _idle(lam.dtype)
 
 
 def _gradient_descent(problem: Reduced, lam: Array, settings: DVIConfig) -> tuple[Array, Array, DVIStatus]:
@@ -116,11 +124,10 @@ def _start(dual: Dual, guess: Guess, settings: DVIConfig) -> Array:
 def _measured(dual: Dual, lam: Array, iterations: Array, status: DVIStatus, settings: DVIConfig) -> Outcome:
     v = dual.D.mv(lam) + dual.v_f
     bounds = cones.joint_bounds(dual.rows, dual.lower, dual.upper)
-    r_p, r_d, r_c = cones.violations(dual.rows, lam, v, bounds, dual.mu)
+    residuals = cones.violations(dual.rows, lam, v, bounds, dual.mu)
     r_b = jnp.max(jnp.abs(v[dual.rows.bilateral]), initial=0)
-    small = (r_p <= settings.tolerance) & (r_d <= settings.tolerance) & (r_c <= settings.tolerance)
-    status = replace(status, r_b=r_b)
-    return Outcome(lam, v, small & ~status.apgd_line_search_failed, jnp.maximum(iterations, 1), r_p, r_d, r_c, status)
+    converged = _within(residuals, settings) & ~status.apgd_line_search_failed
+    return Outcome(lam, v, converged, jnp.maximum(iterations, 1), *residuals, replace(status, r_b=r_b))
 
 
 def solve(dual: Dual, guess: Guess, config: Config) -> Outcome:
@@ -131,8 +138,7 @@ def solve(dual: Dual, guess: Guess, config: Config) -> Outcome:
         eliminate_rows = eliminate_in_order if settings.bilateral_solver_type == "LLTBRCM" else eliminate
         bilateral = eliminate_rows(dual, settings.failed_pivot_shift)
     lam = _start(dual, guess, settings)
-    zero, none, off = jnp.zeros((), lam.dtype), jnp.zeros((), jnp.int32), jnp.zeros((), bool)
-    iterations, status = none, DVIStatus(zero, none, none, zero, off)
+    iterations, status = jnp.zeros((), jnp.int32), _idle(lam.dtype)
     if rows.nd > rows.bilateral.stop:
         with jax.named_scope("dvi_iterate"):
             problem = reduce(dual, bilateral, eliminates(dual, settings))

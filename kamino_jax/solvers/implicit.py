@@ -10,10 +10,10 @@ redundant (closed loops, faces on four corners); there only Jᵀ λ and the velo
 
     y ← y + (K + V (D̂ + σ))⁻¹ (c - K y - V (D̂ y + r))
 
-is a proximal step, exact on what is determined, and leaves the rest alone. Where loops have drifted, r is slightly inconsistent: no motion
-can produce that part, it is what remains after the passes, and each of them has added it to y. A last step takes it out again, as often as
-there were passes. The rule is linear in the tangents, so forward and reverse mode
-are one rule, differentiable itself. Source: De Saxcé's form of the contact law, as in Le Lidec et al. 2024 (arXiv 2405.17020).
+is a proximal step, exact on what is determined. Where loops have drifted, r is slightly inconsistent: no motion can produce that part, it
+is what remains after the passes, and each of them has added it to y. A last step takes it out again, as often as there were passes. The
+rule is linear in the tangents, so forward and reverse mode are one rule, differentiable itself. Source: De Saxcé's form of the contact law,
+as in Le Lidec et al. 2024 (arXiv 2405.17020).
 """
 
 import dataclasses

@@ -5,7 +5,7 @@ Block Cholesky by columns of six rows (one joint), in the order of `Elimination`
     L_kk = chol(A_kk),  L_ik = A_ik L_kk⁻ᵀ,  Y_k = R_k L_kk⁻ᵀ
     A_ij ← A_ij - L_ik L_jkᵀ,  R_j ← R_j - Y_k L_jkᵀ     for the rows i >= j that column k touches
 
-and backwards x_k = L_kk⁻ᵀ (y_k - Σ_i L_ikᵀ x_i). Chains and trees take linear time.
+and backwards x_k = L_kk⁻ᵀ (y_k - Σ_i L_ikᵀ x_i). A chain takes linear time.
 """
 
 import jax
